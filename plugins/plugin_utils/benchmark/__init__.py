@@ -7,6 +7,7 @@
 * ``measurement``: what is measured and what is concluded, as plain data.
 * ``abilities``: which methods a pair can run and may run; ``candidates``: how fast each is, derived from the measured
   parts; ``recommend``: the best one, and how long its transfers take.
+* ``trial``: each method really runs; ``result_text``: the result as lines for a terminal.
 * ``kept``: the last results of each pair on the control node.
 * ``measure``: runs the measurements on both hosts. ``answers``: parses what they say.
 

@@ -41,6 +41,7 @@ class PairRules:
     connect: str = "push"  # "push" or "pull"; empty: no port of either host can be reached
     has_rules: bool = False  # entries are filtered
     rsync_floor: str | None = None
+    default_ciphers: tuple[str, ...] = ()  # that a plain ssh would offer to this very peer; empty: not known
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def find_abilities(source: Endpoint, dest: Endpoint, rules: PairRules) -> tuple[
     driving, serving = (dest, source) if rules.connect == "pull" else (source, dest)
     found = []
     for method in METHODS:
-        for variant, cipher, hindered in _variants(method, driving, serving):
+        for variant, cipher, hindered in _variants(method, driving, serving, rules.default_ciphers):
             encryption = "none" if variant == PLAIN else "required"
             why_not = no_stream(encryption, driving, serving) if method == "stream" else hindered
             if method in OWN_PORT and not rules.connect:
@@ -85,7 +86,9 @@ def find_abilities(source: Endpoint, dest: Endpoint, rules: PairRules) -> tuple[
     return tuple(found)
 
 
-def _variants(method: str, driving: Endpoint, serving: Endpoint) -> list[tuple[str, str, str]]:
+def _variants(
+    method: str, driving: Endpoint, serving: Endpoint, by_default: tuple[str, ...]
+) -> list[tuple[str, str, str]]:
     """Return the variants of a method: the name, the cipher, and why none is there, if so."""
     if method == "stream":
         return [(TLS, "tls", ""), (PLAIN, "", "")]
@@ -94,16 +97,16 @@ def _variants(method: str, driving: Endpoint, serving: Endpoint) -> list[tuple[s
         return [("", "", hindered)]
     if hindered:
         return [("", "ssh", hindered)]
-    default, fastest, reason = _ciphers(driving, serving)
+    default, fastest, reason = _ciphers(driving, serving, by_default)
     names = [default, fastest] if method == "rsync" else [fastest]
     return [(name, name or "ssh", reason) for name in dict.fromkeys(names)]
 
 
-def _ciphers(driving: Endpoint, serving: Endpoint) -> tuple[str, str, str]:
+def _ciphers(driving: Endpoint, serving: Endpoint, by_default: tuple[str, ...]) -> tuple[str, str, str]:
     """Return the cipher that a plain ssh would take, the one that the collection takes, and why there is none."""
     client, server = driving.programs["ssh"], serving.probe["sshd"]["config"].get("ciphers")
     offer = source_offer(client["configured"] or client["ciphers"], client["ciphers"], ())
-    default = next((name for name in offer if server is None or name in server), "")
+    default = next((name for name in by_default or offer if server is None or name in server), "")
     try:
         chosen, _why = choose_ciphers(offer, server, driving.probe["aes"] and serving.probe["aes"])
     except TransferFailed as error:

@@ -104,6 +104,11 @@ def test_the_fastest_cipher_is_that_of_the_processors_and_of_the_server():
     ]
 
 
+def test_the_default_cipher_is_what_ssh_would_offer_to_this_peer():
+    found = abilities(PairRules(default_ciphers=("aes128-ctr", FASTEST)))
+    assert [key[1] for key in found if key[0] == "rsync"] == ["aes128-ctr", FASTEST]
+
+
 def test_a_server_without_a_common_cipher_is_an_obstacle():
     sshd = {"listening": [22], "config": {"ciphers": ["aes256-cbc"]}, "home": "/root"}
     found = abilities(PairRules(), dest=end("dest", sshd=sshd))
