@@ -936,41 +936,52 @@ throughput:
 bottleneck:
   description:
     - What limited the transfer, as far as both hosts can tell.
-    - V(stream) accounts for the time of its threads. For the other methods only the processor time of their programs
-      and the bytes sent are known, so the result is often V(none).
+    - V(stream) accounts for the time of its threads. For the other methods only the processor time of their programs,
+      the bytes sent and the use of the disks are known, so the result is often V(none).
+    - On Linux the kernel counts how long the disks of both hosts were busy. Of file systems without a device (FUSE, NFS,
+      overlay, ZFS) only the time that V(stream) spends in calls is known. Of a ZFS pool its state and fill are said.
   returned: when the transfer has ended
   type: dict
   contains:
     name:
       description:
         - V(source_disk), V(source_cpu), V(network), V(destination_cpu) or V(destination_disk). V(network) includes O(bwlimit).
-        - V(none) if the transfer was too short to tell, or if nothing stands out or is known.
+        - V(none) if the transfer was too short to tell, if nothing stands out or is known, or if nothing was sent, as in
+          check mode.
       type: str
       sample: network
     cause:
       description:
         - What made the network or a processor slow, as far as the system tells, with V(stream) on Linux. Over a round trip
           of 10 ms or more, it is V(receive_window) of the destination, V(send_buffer) of the source, V(loss) of packets
-          although none waits in a queue, or V(full_line). V(contention) means that the processors had other work, too.
-          Otherwise empty.
+          although none waits in a queue, or V(full_line). V(contention) means that the processors had other work, too,
+          V(cipher) that they mostly encrypt, V(bwlimit) that O(bwlimit) is reached. Otherwise empty.
       type: str
       sample: full_line
       version_added: 0.2.0
+    sentence:
+      description: What was slow, for how long, and what would help, in one sentence.
+      type: str
+      sample: >-
+        The destination's disk was busy for 94 % of 312 s (18.0 MiB/s written): a faster disk there, or less other work for
+        it (iostat -x), would help; more streams would not.
+      version_added: 0.3.0
     evidence:
       description: Evidence, in one sentence.
       type: str
       sample: >-
-        the source spent 2% of its time reading, 4% with the processor and 94% waiting to send; the destination spent 95%
-        waiting for data, 4% with the processor and 1% writing; large files travelled over 2 connections
+        the source spent 2 % of its time reading, 4 % with the processor and 94 % waiting to send; the destination spent
+        95 % waiting for data, 4 % with the processor and 1 % writing; large files travelled over 2 connections
     advice:
       description: Advice, in one sentence.
       type: str
-      sample: "The line is full: only compress, or a faster line, makes it quicker"
+      sample: The line is full, so only compress, or a faster line, would help
     source:
       description:
         - How the source spent its time, in seconds. C(wall) is the elapsed time, C(processor) the processor time of all
           its threads and programs; with V(stream), C(reading), C(waiting_to_send) and C(throttled) (by O(bwlimit)) are
-          waits, summed over all its threads. On Linux C(waiting_for_a_processor) is a part of all of them.
+          waits, summed over all its threads. On Linux C(waiting_for_a_processor) is a part of all of them, and
+          C(disk_busy) is the time in which the disk below the tree was busy, with this or anything else.
       type: dict
       sample:
         {wall: 78.1, processor: 6.2, reading: 3.1, waiting_to_send: 147.0, throttled: 0.0, waiting_for_a_processor: 0.4}

@@ -19,6 +19,7 @@
 * ``die_with_parent``: programs that end with the process that started them.
 * ``confinement``: what a process of a transfer gives up before the peer can say anything to it.
 * ``time_accounting``: what the threads of an end spend their time on.
+* ``disk_usage``: how busy the disks below a tree are, and the state of a ZFS pool.
 
 It must not import any other package. All of module_utils is private to the collection.
 """

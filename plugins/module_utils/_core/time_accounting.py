@@ -45,11 +45,14 @@ Seconds = Dict[str, List[float]]  # occupation -> [seconds, of which with the pr
 if TYPE_CHECKING:
     from typing import TypedDict
 
-    class Account(TypedDict):
+    from .disk_usage import DiskMeter, DiskUsage
+
+    class Account(TypedDict, total=False):
         wall: float  # seconds of the whole end
         processor: float  # seconds, with those of the programs that have ended
         cores: int  # that it may use
         roles: dict[str, Seconds]  # added up over the threads of each
+        disk: DiskUsage  # where a disk is watched
 
 else:  # making such a class takes time at each job's start
     Account = dict
@@ -98,6 +101,13 @@ _lock = threading.Lock()
 _lanes: list[_Lane] = []
 _at_work = [0]
 _begun = [time.monotonic()]
+_meters: list[DiskMeter] = []
+
+
+def watch_disk(meter: DiskMeter) -> None:
+    """Count the use of a disk, too."""
+    with _lock:
+        _meters[:] = [meter]
 
 
 def begin() -> None:
@@ -105,6 +115,8 @@ def begin() -> None:
     with _lock:
         if not _lanes:
             _begun[0] = time.monotonic()
+            for meter in _meters:
+                meter.begin()
 
 
 def enter(role: str, occupation: str) -> None:
@@ -167,9 +179,9 @@ def account() -> Account:
                 spent = role.setdefault(occupation, [0.0, 0.0])
                 spent[0] += wall
                 spent[1] += processor
-        begun = _begun[0]
+        begun, meters = _begun[0], list(_meters)
     programs = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return {
+    found: Account = {
         "wall": round(time.monotonic() - begun, 3),
         "processor": round(time.process_time() + programs.ru_utime + programs.ru_stime, 3),
         "cores": cores(),
@@ -178,6 +190,9 @@ def account() -> Account:
             for role, seconds in roles.items()
         },
     }
+    for meter in meters:
+        found["disk"] = meter.usage()
+    return found
 
 
 def cores() -> int:

@@ -100,6 +100,7 @@ def _take_part(
     outcome = Outcome()
     try:
         with _destination(context, folder, probed):
+            _watch_disk(context)
             confinement = confine_job(context)
             control.start()
             reporter.set(state="running")
@@ -120,8 +121,17 @@ def _take_part(
     return int(failed)
 
 
+def _watch_disk(context: Context) -> None:
+    """Count the use of the disk below the root, and look at its ZFS pool, before a confined process cannot."""
+    if context.root_fd >= 0:
+        from .._core.disk_usage import DiskMeter
+
+        time_accounting.watch_disk(DiskMeter(context.root_fd))
+
+
 def _serve(context: Context, method: Any, reporter: Reporter, control: ControlLoop) -> None:
     context.serve["address"] = _own_address(context.serve.get("address", ""))
+    _watch_disk(context)
     confinement = confine_job(context)
     control.start()
     server = method.serve(context)

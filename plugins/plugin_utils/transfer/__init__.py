@@ -13,8 +13,9 @@
 * ``completion``: the end; ``verification``, ``repair``: the comparison afterwards, and what is sent again;
   ``rsync_fallback``: what is left to rsync; ``owner_census``, ``owner_problems``: owners that differ;
 * ``comparison``: two trees, each read by its own host; ``tree_comparison``: that as a task;
-* ``result``, ``report``: what a task returns; ``bottleneck``, ``tcp_limits``: why it was not faster;
-  ``link_memory``: what was learnt of the line.
+* ``result``, ``report``: what a task returns; ``diagnosis``: names of the slowest part, and a sentence on each;
+  ``account``: the time and the disk of an end as its host says it; ``bottleneck``, ``tcp_limits``: why it was not
+  faster; ``link_memory``: what was learnt of the line.
 
 Imports ``hosts`` and ``common``.
 """

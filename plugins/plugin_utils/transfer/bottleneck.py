@@ -6,27 +6,48 @@
 
 A transfer is a chain: read, encrypt, network, decrypt, write. What is behind the slowest link of it waits for data, and
 what is before it waits until it may send. So the network is slow where both wait, an end is slow where it is at work
-while the other one waits, and processor time tells whether it computes or waits for its disk.
+while the other one waits, and processor time tells whether it computes or waits for its disk. Where the kernel counts
+how long a disk was busy, that is said of it; of a file system without a device, the time spent in calls is.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Mapping, Tuple, TypedDict
+from dataclasses import dataclass
+from typing import Mapping, TypedDict
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core import time_accounting
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.time_accounting import QUEUED
 
-from .tcp_limits import LINE_IS_FULL, Limit, LineConditions, find_limit, number_said, parse_met
-
-CONTENTION = "contention"
-SOURCE_DISK, SOURCE_CPU, NETWORK = "source_disk", "source_cpu", "network"
-DEST_CPU, DEST_DISK, NONE = "destination_cpu", "destination_disk", "none"
+from .account import Account, Seconds, in_words, parse_account
+from .diagnosis import (
+    BWLIMIT,
+    CIPHER,
+    CONTENTION,
+    DEST_CPU,
+    DEST_DISK,
+    DISKS,
+    FULL,
+    HOSTS,
+    NETWORK,
+    NONE,
+    PROCESSORS,
+    SOURCE_CPU,
+    SOURCE_DISK,
+    SlowPart,
+    capital,
+    nothing_slow,
+    of_time,
+    percent_text,
+    rate_text,
+    slow_part,
+)
+from .tcp_limits import find_limit
 
 _STANDS_OUT = 0.25  # of the time
-_BUSY = 0.8  # of a processor for each stream: then a program has no time left to wait
+_BUSY = 0.8  # of a processor for each stream, or of the time of a disk: then it has no time left to wait
 _CONTENDED_FROM = 1 / 3  # of the time with the processor: so long it waited for others that used it
+_ENCRYPTS_FROM = 1 / 2  # of the processor time: so much went into encryption
 _FULL = 0.7  # of the speed of an interface, or of bwlimit
 
 
@@ -39,6 +60,17 @@ class Line:
 
 
 @dataclass(frozen=True)
+class TransferFacts:
+    """What a transfer was, as far as it decides how its time is read."""
+
+    method: str
+    streams: int = 1
+    bytes_sent: int = 0
+    encrypted: bool = False
+    moved: bool = True  # contents or entries; a rerun that finds nothing to do and a prediction only look
+
+
+@dataclass(frozen=True)
 class Shares:
     """What the time of one end went into, as shares that add up to 1."""
 
@@ -47,67 +79,84 @@ class Shares:
     queued: float = 0.0  # waiting for one; a part of processor
     other: float = 0.0  # waiting for what is beyond: until the network takes data, or brings some
     throttled: float = 0.0  # by bwlimit; a part of other
+    encrypting: float = 0.0  # and sending, or receiving and decrypting; a part of processor
 
 
 class Bottleneck(TypedDict):
     """What held a transfer back, as its result has it."""
 
     name: str
-    cause: str  # of a network (see path_limits) or a processor that is slow, as far as the system tells; else empty
+    cause: str  # of a network (see tcp_limits) or a processor that is slow, as far as the system tells; else empty
+    sentence: str  # name, numbers and advice
     evidence: str
     advice: str
     source: dict[str, float]  # the seconds of each end, in words
     dest: dict[str, float]
 
 
-Seconds = Mapping[str, Tuple[float, float]]  # by occupation: how long, and how much of that with the processor
-
-
 @dataclass(frozen=True)
-class Account:
-    """What one end said of its time, as far as that can be read."""
+class _Ends:
+    """Both accounts of a transfer, and what follows from them for all causes."""
 
-    wall: float = 0.0
-    processor: float = 0.0
-    roles: Mapping[str, Seconds] = field(default_factory=dict)
-    met: LineConditions | None = None  # what its connections met, as far as it sends
+    source: Account
+    dest: Account
+    facts: TransferFacts
+    line: Line
+
+    @property
+    def wall(self) -> float:
+        return max(self.source.wall, self.dest.wall)
+
+    @property
+    def rate(self) -> float:
+        return self.facts.bytes_sent / max(self.wall, 1e-9)
+
+    @property
+    def is_throttled(self) -> bool:
+        """Whether bwlimit holds the transfer back."""
+        throttled = sum(one.get(time_accounting.THROTTLED, (0.0, 0.0))[0] for one in self.source.roles.values())
+        is_waiting = throttled > self.source.wall * _STANDS_OUT
+        return is_waiting or bool(self.line.limit and self.rate >= _FULL * self.line.limit)
+
+    @property
+    def sent(self) -> str:
+        return f"({rate_text(self.rate)} sent)"
+
+    def of(self, name: str) -> Account:
+        """Return the account of the host that has a part."""
+        return self.source if name in (SOURCE_DISK, SOURCE_CPU) else self.dest
+
+    @property
+    def busy_disks(self) -> dict[str, float]:
+        """Shares of the time in which the disks were busy, as far as the kernel counts."""
+        return {SOURCE_DISK: self.source.disk.share, DEST_DISK: self.dest.disk.share}
 
 
-def find_bottleneck(spent: Mapping[str, object], method: str, streams: int, bytes_sent: int, line: Line) -> Bottleneck:
+def find_bottleneck(spent: Mapping[str, object], facts: TransferFacts, line: Line) -> Bottleneck:
     """Return what held a transfer back, what says so, and what to do about it.
 
     ``spent`` is Outcome.spent, which came from hosts: what cannot be read there counts as nothing said.
     """
-    ends = {side: parse_account(spent.get(side)) for side in ("source", "dest")}
-    wall = max(end.wall for end in ends.values())
-    if wall < time_accounting.SHORTEST:
-        name, evidence = NONE, f"the transfer took {wall:.1f} seconds, which is too short to tell"
-    elif method == "stream":
-        name, evidence, contended = _of_stream(ends, streams)
-        if contended:
-            return _result(ends, name, CONTENTION, evidence, _CONTENDED[name])
-    else:
-        name, evidence = _from_outside(ends, method, streams, bytes_sent / wall, line)
-    rate = bytes_sent / max(wall, 1e-9)
-    limit = _find_limit(ends["source"], rate, line) if name == NETWORK else None
-    if limit:
-        return _result(ends, name, limit.cause, f"{evidence}; {limit.evidence}", limit.advice)
-    return _result(ends, name, "", evidence, _advice(name, method, ends, rate, line))
+    ends = _Ends(parse_account(spent.get("source")), parse_account(spent.get("dest")), facts, line)
+    if not facts.moved:
+        evidence = "nothing was sent, so nothing held the transfer back"
+        return _result(ends, nothing_slow(evidence), evidence)
+    if ends.wall < time_accounting.SHORTEST:
+        evidence = f"the transfer took {ends.wall:.1f} seconds, which is too short to tell"
+        return _result(ends, nothing_slow(evidence), evidence)
+    found, evidence = _of_stream(ends) if facts.method == "stream" else _from_outside(ends)
+    return _result(ends, found, "; ".join([evidence, *_of_disks(ends)]))
 
 
-def met_by(spent: Mapping[str, object]) -> LineConditions | None:
-    """Return what the connections of the source met, by the same account; None if it said nothing."""
-    return parse_account(spent.get("source")).met
-
-
-def _result(ends: Mapping[str, Account], name: str, cause: str, evidence: str, advice: str) -> Bottleneck:
+def _result(ends: _Ends, found: SlowPart, evidence: str) -> Bottleneck:
     return {
-        "name": name,
-        "cause": cause,
+        "name": found.name,
+        "cause": found.cause,
+        "sentence": found.sentence,
         "evidence": evidence,
-        "advice": advice,
-        "source": _in_words(ends["source"], "source"),
-        "dest": _in_words(ends["dest"], "dest"),
+        "advice": capital(found.remedy) or "Nothing stands out, so there is nothing to change",
+        "source": in_words(ends.source, "source"),
+        "dest": in_words(ends.dest, "dest"),
     }
 
 
@@ -124,32 +173,44 @@ def decide(source: Shares, dest: Shares) -> tuple[str, float]:
     return (name, held_up[name]) if held_up[name] >= _STANDS_OUT else (NONE, held_up[name])
 
 
-def _of_stream(ends: Mapping[str, Account], streams: int) -> tuple[str, str, bool]:
-    """Judge by the threads that had most to do: the connections' send large files, the leader sends small ones.
-
-    Returns the name, the evidence, and whether it is a processor that others use.
-    """
-    source = {role: _shares(ends["source"], role, (time_accounting.SEND, time_accounting.THROTTLED)) for role in _ROLES}
-    busy = {role: _total(ends["source"], role) for role in _ROLES}
+def _of_stream(ends: _Ends) -> tuple[SlowPart, str]:
+    """Judge by the threads that had most to do: the connections' send large files, the leader sends small ones."""
+    busy = {role: _total(ends.source, role) for role in _ROLES}
     role = max(_ROLES, key=lambda one: busy[one])
-    ours, theirs = source[role], _shares(ends["dest"], role, (time_accounting.RECEIVE, time_accounting.ANSWER))
+    beyond: tuple[str, ...] = (time_accounting.SEND, time_accounting.THROTTLED)
     if role == time_accounting.LEAD:  # the leader also waits for the destination to have done its part
-        ours = _shares(ends["source"], role, (time_accounting.SEND, time_accounting.THROTTLED, time_accounting.ANSWER))
-    name, _share = decide(ours, theirs)
+        beyond = (*beyond, time_accounting.ANSWER)
+    ours = _shares(ends.source, role, beyond)
+    theirs = _shares(ends.dest, role, (time_accounting.RECEIVE, time_accounting.ANSWER))
     evidence = (
-        f"the source spent {_percent(ours.work)} of its time reading, {_percent(ours.processor)} with the processor "
-        f"and {_percent(ours.other)} waiting to send; the destination spent {_percent(theirs.other)} waiting for data, "
-        f"{_percent(theirs.processor)} with the processor and {_percent(theirs.work)} writing"
-        + (
-            f"; large files travelled over {counted(streams, 'connection', 'connections')}"
-            if role == time_accounting.LINK
-            else ""
-        )
+        f"the source spent {percent_text(ours.work)} of its time reading, {percent_text(ours.processor)} with the "
+        f"processor and {percent_text(ours.other)} waiting to send; the destination spent "
+        f"{percent_text(theirs.other)} waiting for data, {percent_text(theirs.processor)} with the processor and "
+        f"{percent_text(theirs.work)} writing"
     )
-    slow = {SOURCE_CPU: ours, DEST_CPU: theirs}.get(name)
-    if slow is None or slow.queued < slow.processor * _CONTENDED_FROM:
-        return name, evidence, False
-    return name, f"{evidence}; for {_percent(slow.queued)} of its time it waited for a processor that others used", True
+    if role == time_accounting.LINK:
+        evidence += f"; large files travelled over {counted(ends.facts.streams, 'connection', 'connections')}"
+    name, share = decide(ours, theirs)
+    if name == NONE:  # nobody waits for another: what has no time left is slowest
+        name, share = _without_time_left({SOURCE_CPU: ours.processor, DEST_CPU: theirs.processor, **ends.busy_disks})
+    if name == NONE:
+        return nothing_slow(f"no part of the transfer held up the others for long {ends.sent}"), evidence
+    if name == NETWORK:
+        waited = f"both ends waited for the network for {of_time(share, ends.wall)} {ends.sent}"
+        return _slow_network(ends, waited, evidence)
+    shares = ours if HOSTS[name] == "source" else theirs
+    if name in DISKS:
+        return _slow_disk(ends, name, shares.work), evidence
+    if shares.queued >= shares.processor * _CONTENDED_FROM:
+        queued = f"for {percent_text(shares.queued)} of its time it waited for a processor that others used"
+        waited = f"the {HOSTS[name]} waited for a processor that others used for {of_time(shares.queued, ends.wall)}"
+        return slow_part(name, CONTENTION, f"{waited} {ends.sent}"), f"{evidence}; {queued}"
+    if ends.facts.encrypted and shares.encrypting >= shares.processor * _ENCRYPTS_FROM:
+        does = "encrypting and sending" if name == SOURCE_CPU else "receiving and decrypting"
+        worked = f"the {HOSTS[name]}'s processor was {does} for {of_time(shares.encrypting, ends.wall)}"
+        return slow_part(name, CIPHER, f"{worked} {ends.sent}"), evidence
+    worked = f"the {HOSTS[name]}'s processor was at work for {of_time(shares.processor, ends.wall)}"
+    return slow_part(name, "", f"{worked} {ends.sent}"), evidence
 
 
 _ROLES = (time_accounting.LINK, time_accounting.LEAD)
@@ -186,113 +247,89 @@ def _shares(end: Account, role: str, beyond: tuple[str, ...]) -> Shares:
         queued=sum(queues.values()) / total,
         other=other / total,
         throttled=waits.get(time_accounting.THROTTLED, 0.0) / total,
+        encrypting=sum(counted[name][1] for name in _ENCRYPTS if name in counted) / total,
     )
 
 
-def _from_outside(ends: Mapping[str, Account], method: str, streams: int, rate: float, line: Line) -> tuple[str, str]:
-    """Judge a program of which only the processor time is known, and that only where it is a child of the job."""
-    loads = {side: end.processor / (end.wall * streams) for side, end in ends.items() if end.wall}
-    known = ", ".join(f"at the {_WORDS[side]} {_percent(load)} of a processor" for side, load in loads.items())
+_ENCRYPTS = (time_accounting.SEND, time_accounting.RECEIVE)  # occupations of a thread that has TLS
+
+
+def _without_time_left(shares: Mapping[str, float]) -> tuple[str, float]:
+    """Return the busiest part if it has no time left, and its share of the time."""
+    name = max(shares, key=lambda one: shares[one])
+    return (name, shares[name]) if shares[name] >= _BUSY else (NONE, shares[name])
+
+
+def _from_outside(ends: _Ends) -> tuple[SlowPart, str]:
+    """Judge a program by its processor time, where it is a child of the job, and by what the kernel counts of disks."""
+    method, streams, line = ends.facts.method, ends.facts.streams, ends.line
+    accounts = {SOURCE_CPU: ends.source, DEST_CPU: ends.dest}
+    loads = {name: end.processor / (end.wall * streams) for name, end in accounts.items() if end.wall}
+    known = ", ".join(f"at the {HOSTS[name]} {percent_text(load)} of a processor" for name, load in loads.items())
     evidence = f"{method} used {known} for each stream" if known else f"nothing is known of {method}'s processor time"
-    name = max(loads, key=lambda side: loads[side]) if loads else ""
-    if name and loads[name] >= _BUSY:
-        return (SOURCE_CPU if name == "source" else DEST_CPU), evidence
-    if line.limit and rate >= _FULL * line.limit:
-        return NETWORK, f"{evidence}; it sent {_percent(rate / line.limit)} of what bwlimit allows"
-    if line.interface and rate >= _FULL * line.interface:
-        return NETWORK, f"{evidence}; it sent {_percent(rate / line.interface)} of what the network interface carries"
-    return NONE, f"{evidence}; what it waited for cannot be seen from outside"
+    if ends.is_throttled:
+        return _slow_network(ends, f"bwlimit held {method} back {ends.sent}", evidence)
+    capped = {name: min(1.0, load) for name, load in loads.items()}  # a program and its ssh may use two processors
+    name, _share = _without_time_left({**ends.busy_disks, **capped})
+    if name in DISKS:
+        return _slow_disk(ends, name, 0.0), evidence
+    if name in PROCESSORS:
+        end = accounts[name]
+        used = f"the {HOSTS[name]} used {percent_text(loads[name])} of a processor for each stream of {method}"
+        is_encryption = end.encryption >= end.processor * _ENCRYPTS_FROM
+        share = percent_text(min(1.0, end.encryption / end.processor))
+        most = f", {share} of that for encryption" if is_encryption else ""
+        return slow_part(name, CIPHER if is_encryption else "", f"{used}{most} {ends.sent}"), evidence
+    if line.interface and ends.rate >= _FULL * line.interface:
+        return _slow_network(ends, f"the network was full with {method} {ends.sent}", evidence)
+    why = f"what {method} waited for cannot be seen from outside {ends.sent}"
+    return nothing_slow(why, "method: stream accounts for its time and tells more"), f"{evidence}; {why}"
 
 
-_WORDS = {"source": "source", "dest": "destination"}
-_ADVICE = {
-    SOURCE_DISK: "Look at the source's disks (iostat -x): neither a faster network nor more streams help while they "
-    "are slow or busy with other things",
-    DEST_DISK: "Look at the destination's disks (iostat -x): neither a faster network nor more streams help while "
-    "they are slow or busy with other things",
-    SOURCE_CPU: "Save processor time at the source: compress: auto or none, more streams where cores are idle, and "
-    "encryption: none if the network is trusted",
-    DEST_CPU: "Save processor time at the destination: compress: auto or none, more streams where cores are idle, and "
-    "encryption: none if the network is trusted",
-}
-_CONTENDED = {
-    name: f"The {where}'s processors have more to do than they can do at once: let other work there wait (top shows "
-    "it), or give the host more of them; fewer streams and less compression leave more to the rest"
-    for name, where in ((SOURCE_CPU, "source"), (DEST_CPU, "destination"))
-}
-
-
-def _advice(name: str, method: str, ends: Mapping[str, Account], rate: float, line: Line) -> str:
-    if name == NETWORK:
-        if _is_throttled(ends["source"], rate, line):
-            return "It is bwlimit that holds the transfer back: raise it where the network has more to give"
-        if line.interface and rate >= _FULL * line.interface:
-            return LINE_IS_FULL
-        return (
-            "The network carries less than the hosts could send: look for loss, a small MTU, other traffic or a slow "
-            "part of the way (role nic, ethtool, iperf3), and try compress or more streams"
+def _slow_network(ends: _Ends, waited: str, evidence: str) -> tuple[SlowPart, str]:
+    """Return what on the way held the connections back, with the evidence."""
+    line, rate = ends.line, ends.rate
+    if ends.is_throttled:
+        share = f", {percent_text(rate / line.limit)} of what bwlimit allows" if line.limit else ""
+        return slow_part(NETWORK, BWLIMIT, f"{waited}{share}"), f"{evidence}{share}"
+    met = ends.source.met
+    limit = find_limit(met, rate, line.interface) if met is not None else None
+    if limit:
+        return slow_part(NETWORK, limit.cause, f"{waited}, and {limit.evidence}", limit.advice), (
+            f"{evidence}; {limit.evidence}"
         )
-    if name == NONE:
-        if method == "stream" or max(end.wall for end in ends.values()) < time_accounting.SHORTEST:
-            return "Nothing stands out, so there is nothing to change"
-        return "Method stream accounts for its time and tells more"
-    return _ADVICE[name]
+    if line.interface and rate >= _FULL * line.interface:
+        share = f", {percent_text(rate / line.interface)} of what the network interface carries"
+        return slow_part(NETWORK, FULL, f"{waited}{share}"), f"{evidence}{share}"
+    return slow_part(NETWORK, "", waited), evidence
 
 
-def _find_limit(source: Account, rate: float, line: Line) -> Limit | None:
-    """Return what on the way held the source's connections back, unless bwlimit did."""
-    if source.met is None or _is_throttled(source, rate, line):
-        return None
-    return find_limit(source.met, rate, line.interface)
+def _slow_disk(ends: _Ends, name: str, waiting: float) -> SlowPart:
+    """Return a slow disk by what the kernel counts of it, or by the share of the time spent in calls."""
+    host, disk, reads = HOSTS[name], ends.of(name).disk, name == SOURCE_DISK
+    if disk.is_counted and disk.share >= min(waiting, _BUSY):
+        observed = f"the {host}'s disk was busy for {of_time(disk.share, ends.wall)} {disk.moved_text(reads)}"
+    else:
+        calls = "reading from" if reads else "writing to"
+        observed = f"the {host} spent {of_time(waiting, ends.wall)} {calls} its disk {ends.sent}"
+    trouble = disk.pool_trouble
+    if not trouble:
+        return slow_part(name, "", observed)
+    remedy = "repair the pool first (zpool status)" if disk.is_degraded else _ROOM_IN_POOL
+    return slow_part(name, "", f"{observed}, and {trouble}", remedy)
 
 
-def _is_throttled(source: Account, rate: float, line: Line) -> bool:
-    """Whether bwlimit holds the transfer back."""
-    throttled = sum(seconds.get(time_accounting.THROTTLED, (0.0, 0.0))[0] for seconds in source.roles.values())
-    return throttled > source.wall * _STANDS_OUT or bool(line.limit and rate >= _FULL * line.limit)
+_ROOM_IN_POOL = "free space in the pool or extend it, since ZFS writes slowly from 80 % on"
 
 
-def parse_account(said: object) -> Account:
-    """Read what one end said (time_accounting.Account); whatever is no number of seconds is left out."""
-    said = said if isinstance(said, Mapping) else {}
-    roles = said.get("roles")
-    found: dict[str, dict[str, tuple[float, float]]] = {}
-    for role, seconds in roles.items() if isinstance(roles, Mapping) else ():
-        if isinstance(seconds, Mapping):
-            found[role] = {
-                name: (number_said(pair[0]), number_said(pair[1]))
-                for name, pair in seconds.items()
-                if isinstance(pair, (list, tuple)) and len(pair) == 2
-            }
-    return Account(
-        number_said(said.get("wall")), number_said(said.get("processor")), found, parse_met(said.get("line"))
-    )
-
-
-def _in_words(end: Account, side: str) -> dict[str, float]:
-    """Return the seconds of one end by what they went into, added up over its threads."""
-    found = {"wall": end.wall, "processor": end.processor}
-    names = (
-        {
-            "reading": time_accounting.READ,
-            "waiting_to_send": time_accounting.SEND,
-            "throttled": time_accounting.THROTTLED,
-        }
-        if side == "source"
-        else {
-            "waiting_to_receive": time_accounting.RECEIVE,
-            "writing": time_accounting.WRITE,
-            "syncing": time_accounting.SYNC,
-        }
-    )
-    if end.roles:
-        for word, occupation in names.items():
-            spent = [seconds[occupation] for seconds in end.roles.values() if occupation in seconds]
-            found[word] = round(sum(max(0.0, wall - processor) for wall, processor in spent), 3)
-        queued = [spent[QUEUED][0] for spent in end.roles.values() if QUEUED in spent]
-        found.update({"waiting_for_a_processor": round(sum(queued), 3)} if queued else {})
+def _of_disks(ends: _Ends) -> list[str]:
+    """Return clauses on what is known of the disks, for the evidence."""
+    found = []
+    for side, reads, disk in (("source", True, ends.source.disk), ("destination", False, ends.dest.disk)):
+        if disk.is_counted:
+            found.append(
+                f"the {side}'s disk was busy for {percent_text(disk.share)} of its time {disk.moved_text(reads)}"
+            )
+        if disk.pool_trouble:
+            found.append(f"at the {side}, {disk.pool_trouble}")
     return found
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0%}"

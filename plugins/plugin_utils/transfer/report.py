@@ -21,7 +21,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._tree.record import
 from ..common.host_text import harmless, harmless_data
 from ..common.units import format_bytes, format_size
 from ..hosts.trust import FULL, NONE
-from .bottleneck import Line, find_bottleneck
+from .bottleneck import Line, TransferFacts, find_bottleneck
 from .plan import PRESERVE, Plan
 from .result import Result
 from .status import Status
@@ -104,16 +104,26 @@ def shape_result(plan: Plan, status: Status, state: str, phases: Mapping[str, fl
         "stderr": outcome.stderr,
     }
     if outcome.spent:
-        line = Line(plan.line_rate, plan.settings["bwlimit"])
-        result["bottleneck"] = find_bottleneck(
-            outcome.spent, plan.choice.method, result["streams"], outcome.bytes_sent, line
+        facts = TransferFacts(
+            method=plan.choice.method,
+            streams=result["streams"],
+            bytes_sent=outcome.bytes_sent,
+            encrypted=plan.encrypted,
+            moved=_is_moved(plan, outcome),
         )
+        line = Line(plan.line_rate, plan.settings["bwlimit"])
+        result["bottleneck"] = find_bottleneck(outcome.spent, facts, line)
     warnings = [*plan.warnings, *outcome.warnings]
     if plan.relabel and (outcome.files_created or outcome.files_updated):
         warnings.append(plan.relabel)
     if warnings:
         result["warnings"] = warnings
     return result
+
+
+def _is_moved(plan: Plan, outcome: Outcome) -> bool:
+    """Whether contents or entries went to the destination, and were not only predicted or looked at."""
+    return not plan.settings["check"] and bool(outcome.bytes_content or outcome.files_created or outcome.files_updated)
 
 
 def _only_unstable(status: Status, outcome: Outcome) -> bool:

@@ -23,8 +23,8 @@ from ..hosts.host_runner import HostRunner
 from ..hosts.interruption import Interruption
 from ..hosts.trust import NONE
 from . import credentials
+from .account import met_by
 from .attach import EarlierJob, earlier_outcome, find_job, task_fingerprint
-from .bottleneck import met_by
 from .comparison import SIDES
 from .completion import Completion, Uncompared, clean_up_failed
 from .link_memory import UNKNOWN, keep_line, recall_line

@@ -17,8 +17,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.congest
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.tcp_stats import Path
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.congestion import NAME
 
-LINE_IS_FULL = "The line is full: only compress, or a faster line, makes it quicker"
-RECEIVE_WINDOW, SEND_BUFFER, LOSS, FULL = "receive_window", "send_buffer", "loss", "full_line"
+from .diagnosis import FULL, LOSS, ONLY_A_FASTER_LINE, RECEIVE_WINDOW, SEND_BUFFER, percent_text
 
 _STANDS_OUT = 0.25  # of the time in which there was something to send
 _FASTER = 4  # times the rate that was seen: what a window should allow if the speed of the interfaces is not known
@@ -41,7 +40,7 @@ class LineConditions(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """What held the connections back."""
+    """What held the connections back; both texts are clauses of one sentence."""
 
     cause: str
     evidence: str
@@ -79,24 +78,25 @@ def find_limit(met: LineConditions, rate: float, interface: int) -> Limit | None
         side, what, sysctl = _WINDOWS[name]
         return Limit(
             name,
-            f"{what} of the {side} was full in {share[name]:.0%} of the time in which there was something to send, "
-            f"{trip}",
-            f"Raise the third value of the sysctl net.ipv4.{sysctl} at the {side} to {wanted} MiB or more "
+            f"{what} of the {side} was full in {percent_text(share[name])} of the time in which there was something to "
+            f"send, {trip}",
+            f"raise the third value of the sysctl net.ipv4.{sysctl} at the {side} to {wanted} MiB or more "
             "(role nic: nic_tcp_tuning)",
         )
     if path.packets and path.starves:
         ways = ", ".join(met.congestion) or "the host's congestion control"
         return Limit(
             LOSS,
-            f"{path.lost / path.packets:.2%} of the packets were lost, and none waited in a queue, {trip}, with {ways}",
+            f"{100 * path.lost / path.packets:.2f} % of the packets were lost, and none waited in a queue, {trip}, "
+            f"with {ways}",
             _about_loss(met),
         )
     if path.is_long and path.queues:
         return Limit(
             FULL,
-            f"packets waited in a queue: a round trip took {_milliseconds(path.rtt)}, and "
+            f"packets waited in a queue, since a round trip took {_milliseconds(path.rtt)}, and "
             f"{_milliseconds(path.min_rtt)} at its shortest",
-            LINE_IS_FULL,
+            ONLY_A_FASTER_LINE,
         )
     return None
 
@@ -108,13 +108,12 @@ _WINDOWS = {
 
 
 def _about_loss(met: LineConditions) -> str:
-    search = "Look for what loses packets: a bad cable or radio link, a policer, a small MTU (ethtool -S, mtr)"
+    search = "look for what loses packets (a bad cable or radio link, a policer, a small MTU; ethtool -S, mtr)"
     if CANDIDATE in (*met.congestion, *met.offered):
         return search
     return (
-        f"{search}. The congestion control {CANDIDATE} bears losses, and the source does not offer it: load it "
-        f"there, and allow it (modprobe tcp_{CANDIDATE}, and the sysctl net.ipv4.tcp_allowed_congestion_control), and "
-        "congestion: auto uses it"
+        f"{search}, and let the source use the congestion control {CANDIDATE}, which bears losses (modprobe "
+        f"tcp_{CANDIDATE}, and the sysctl net.ipv4.tcp_allowed_congestion_control; congestion: auto then uses it)"
     )
 
 

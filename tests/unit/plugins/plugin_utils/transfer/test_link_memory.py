@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.memory import Memory
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer import link_memory
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.bottleneck import met_by
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.account import met_by
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.link_memory import (
     UNKNOWN,
     KnownLine,

@@ -22,7 +22,9 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.report imp
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.status import Status
 
 
-def result(method: str, outcome: Outcome | None, relabel: str = "", progress: Progress | None = None) -> dict[str, Any]:
+def result(
+    method: str, outcome: Outcome | None, relabel: str = "", progress: Progress | None = None, check: bool = False
+) -> dict[str, Any]:
     """Return the result of a transfer that was planned with two streams."""
     plan: Any = SimpleNamespace(
         transfer_id="0" * 16,
@@ -30,7 +32,7 @@ def result(method: str, outcome: Outcome | None, relabel: str = "", progress: Pr
         encrypted=True,
         trust="full",
         driver="source",
-        settings={"streams": 2, "preserve": [], "bwlimit": 0},
+        settings={"streams": 2, "preserve": [], "bwlimit": 0, "check": check},
         warnings=(),
         line_rate=0,
         relabel=relabel,
@@ -69,14 +71,26 @@ def test_a_failure_for_nothing_but_changing_files_is_told_from_others():
 def test_the_bottleneck_is_judged_by_the_streams_that_were_used():
     ends = {side: {"wall": 10.0, "processor": 30.0, "cores": 8, "roles": {}} for side in ("source", "dest")}
     for used, name in ((1, "source_cpu"), (8, "none")):
-        assert result("rsync", Outcome(streams=used, spent=ends))["bottleneck"]["name"] == name
+        assert result("rsync", Outcome(streams=used, bytes_content=1, spent=ends))["bottleneck"]["name"] == name
     links = {"send": [80.0, 1.0]}, {"receive": [80.0, 1.0]}
     ends = {
         side: {"wall": 10.0, "processor": 1.0, "cores": 8, "roles": {"link": spent}}
         for side, spent in zip(("source", "dest"), links)
     }
-    found = result("stream", Outcome(streams=8, spent=ends))["bottleneck"]
+    found = result("stream", Outcome(streams=8, bytes_content=1, spent=ends))["bottleneck"]
     assert found["name"] == "network" and "over 8 connections" in found["evidence"]
+
+
+@pytest.mark.parametrize("changed", [{}, {"attributes_changed": 3}, {"files_deleted": 3}])
+def test_no_bottleneck_is_named_where_nothing_was_sent(changed):
+    links = {"source": {"send": [80.0, 1.0]}, "dest": {"receive": [80.0, 1.0]}}
+    ends = {side: {"wall": 10.0, "processor": 1.0, "roles": {"link": spent}} for side, spent in links.items()}
+    found = result("stream", Outcome(files_total=9, spent=ends, **changed))["bottleneck"]
+    assert found["name"] == "none" and found["sentence"] == "Nothing was sent, so nothing held the transfer back."
+    predicted = result("stream", Outcome(files_created=9, bytes_content=90, spent=ends, **changed), check=True)
+    assert predicted["bottleneck"]["name"] == "none"
+    moved = result("stream", Outcome(files_created=9, spent=ends, **changed))
+    assert moved["bottleneck"]["name"] == "network"
 
 
 @pytest.mark.parametrize(("count", "left"), [(0, 0), (20, 20), (21, 20), (300, 20)])

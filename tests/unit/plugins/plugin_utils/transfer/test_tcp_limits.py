@@ -9,7 +9,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.bottleneck import Line, find_bottleneck
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.bottleneck import (
+    Line,
+    TransferFacts,
+    find_bottleneck,
+)
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.tcp_limits import find_limit, parse_met
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,11 +39,11 @@ def limit(rate=10 * MIB, interface=0, **said):
 @pytest.mark.parametrize(
     ("said", "cause", "words"),
     [
-        ({"window_limited": 6.2}, "receive_window", ("62%", "100 ms", "tcp_rmem at the destination to 8 MiB")),
-        ({"buffer_limited": 5.0}, "send_buffer", ("50%", "tcp_wmem at the source to 8 MiB")),
-        ({"window_limited": 3.0, "buffer_limited": 4.0}, "send_buffer", ("40%",)),
-        ({"lost": 1000}, "loss", ("1.00%", "with cubic", "modprobe tcp_bbr")),
-        ({"lost": 1000, "window_limited": 2.0}, "loss", ("1.00%",)),
+        ({"window_limited": 6.2}, "receive_window", ("62 %", "100 ms", "tcp_rmem at the destination to 8 MiB")),
+        ({"buffer_limited": 5.0}, "send_buffer", ("50 %", "tcp_wmem at the source to 8 MiB")),
+        ({"window_limited": 3.0, "buffer_limited": 4.0}, "send_buffer", ("40 %",)),
+        ({"lost": 1000}, "loss", ("1.00 %", "with cubic", "modprobe tcp_bbr")),
+        ({"lost": 1000, "window_limited": 2.0}, "loss", ("1.00 %",)),
         ({"rtt": 0.2}, "full_line", ("200 ms", "100 ms at its shortest")),
         ({"rtt": 0.2, "lost": 1000}, "full_line", ("waited in a queue",)),  # which is what loses them
     ],
@@ -113,7 +117,9 @@ def test_the_cause_stands_in_the_result_where_the_network_was_waited_for():
 
     def found(line, bwlimit=0):
         dest = {"wall": 20.0, "processor": 1.0, "roles": {"link": {"receive": [19.0, 1.0]}}}
-        return find_bottleneck({"source": account(line), "dest": dest}, "stream", 2, 100 * MIB, Line(limit=bwlimit))
+        return find_bottleneck(
+            {"source": account(line), "dest": dest}, TransferFacts("stream", 2, 100 * MIB), Line(limit=bwlimit)
+        )
 
     lossy = found({**SAID, "lost": 1000})
     assert (lossy["name"], lossy["cause"]) == ("network", "loss")
@@ -124,4 +130,4 @@ def test_the_cause_stands_in_the_result_where_the_network_was_waited_for():
     )
     assert found(None)["cause"] == "" and "iperf3" in found(None)["advice"]
     held = found({**SAID, "window_limited": 9.0}, bwlimit=5 * MIB)
-    assert held["cause"] == "" and "bwlimit" in held["advice"]
+    assert held["cause"] == "bwlimit" and "bwlimit" in held["advice"]
