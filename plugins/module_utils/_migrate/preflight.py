@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import socket
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         point: str  # empty: not known
         type: str
         options: list[str]
+        source: str  # a device, a dataset, or the server and its path
 
     class ZfsFacts(TypedDict, total=False):
         """What zfs says; empty for other file systems."""
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
         root: bool  # whether this is done as root
         mount: str
         fstype: str
+        disks: list[str]  # see find_disks
         bytes_free: int
         files_free: int | None  # None: no fixed number of inodes
         xattrs: bool | None  # None: not known
@@ -65,19 +68,21 @@ NETWORK = {
 }
 LARGEST_FILE = {"vfat": 4 * 2**30 - 1, "msdos": 4 * 2**30 - 1, "msdosfs": 4 * 2**30 - 1}
 
+_MOST_LAYERS = 8  # of volumes on arrays on partitions
+
 ZFS_PROPERTIES = ("recordsize", "sync", "atime", "xattr", "acltype", "compression", "available", "readonly")
 
 
 def mount_of(path: str, table: str) -> Mount:
     """Find the mount that a real path is on, in the text of /proc/self/mounts (the last of the longest matches)."""
-    best: Mount = {"point": "", "type": "", "options": []}
+    best: Mount = {"point": "", "type": "", "options": [], "source": ""}
     for line in table.splitlines():
         words = line.split(" ")
         if len(words) < 4:
             continue
         point = unescaped(words[1])
         if is_on(path, point) and len(point) >= len(best["point"]):
-            best = {"point": point, "type": words[2], "options": words[3].split(",")}
+            best = {"point": point, "type": words[2], "options": words[3].split(","), "source": unescaped(words[0])}
     return best
 
 
@@ -93,6 +98,44 @@ def read_mounts() -> str:
     except OSError:
         return ""
     return "\n".join(" ".join(line.split()) for line in said.stdout.decode(errors="replace").splitlines())
+
+
+def find_disks(path: str, mount: Mount, system: str = "/sys") -> list[str]:
+    """Return names of what the data at a path is on: trees that share one of them slow each other down.
+
+    That is the disks below partitions, volumes and arrays; the pool of a ZFS dataset; the server of a network file
+    system. For all others it is the mount point. ``system`` is where the kernel shows its devices.
+    """
+    if mount["type"] == "zfs":
+        return [f"pool {mount['source'].split('/')[0]}"]
+    if mount["type"] in NETWORK:
+        return [f"server {mount['source'].lstrip('/').split(':')[0].split('/')[0]}"]
+    numbers = []
+    with contextlib.suppress(OSError):
+        numbers.append(os.stat(path).st_dev)
+    if mount["source"].startswith("/dev/"):  # several file systems have no number of a device
+        with contextlib.suppress(OSError):
+            numbers.append(os.stat(mount["source"]).st_rdev)
+    for number in numbers:
+        device = os.path.join(system, "dev", "block", f"{os.major(number)}:{os.minor(number)}")
+        if number and os.path.isdir(device):
+            return sorted(_disks_below(os.path.realpath(device), _MOST_LAYERS))
+    return [mount["point"]] if mount["point"] else []
+
+
+def _disks_below(device: str, layers: int) -> set[str]:
+    """Return the disks of a device of the kernel; ``device`` is its folder in sysfs."""
+    try:
+        parts = sorted(os.listdir(os.path.join(device, "slaves")))
+    except OSError:
+        parts = []
+    if parts and layers:
+        return set().union(
+            *(_disks_below(os.path.realpath(os.path.join(device, "slaves", part)), layers - 1) for part in parts)
+        )
+    if os.path.exists(os.path.join(device, "partition")):
+        device = os.path.dirname(device)
+    return {os.path.basename(device)}
 
 
 def keeps(path: str, attribute: str) -> bool | None:
@@ -219,6 +262,7 @@ def discover(side: str, path: str, peer: str, port: int) -> Found:
         "root": os.geteuid() == 0,
         "mount": mount["point"],
         "fstype": mount["type"],
+        "disks": find_disks(base, mount) if followed else [],
         "bytes_free": room.f_bavail * room.f_frsize,
         "files_free": room.f_favail if room.f_files else None,
         "xattrs": keeps(base, "user.longhaul"),

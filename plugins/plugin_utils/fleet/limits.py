@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 LINK_VARIABLE = "longhaul_link"  # of a host, in the inventory: the link that its transfers use
 _KEYS = ("running", "per_source", "per_dest", "links")
+_MOST_DISKS = 64  # of one tree
 
 
 class LimitError(ValueError):
@@ -26,17 +27,23 @@ class Limits:
     per_source: int = 2
     per_dest: int = 1
     links: Mapping[str, int] = field(default_factory=dict)
+    given: frozenset[str] = field(default=frozenset(), compare=False)  # names of those that the user gave
 
     def of(self, resource: Resource) -> int:
         """Return how many pairs may use a resource at once."""
         if resource.kind == "link":
             return self.links[resource.name]
-        return {"all": self.running, "source": self.per_source, "dest": self.per_dest}[resource.kind]
+        if resource.kind == "all":
+            return self.running
+        return self.per_source if resource.kind in ("source", "source disk") else self.per_dest
 
 
 @dataclass(frozen=True)
 class Resource:
-    """What pairs share: ``kind`` is all, source, dest or link, and ``name`` that of the host or the link."""
+    """What pairs share: all, a source, a dest, a link, or a disk of a host (``source disk``, ``dest disk``).
+
+    ``name`` is that of the host, the link, or the host and its disk.
+    """
 
     kind: str
     name: str = ""
@@ -44,17 +51,40 @@ class Resource:
 
 @dataclass(frozen=True)
 class Pair:
-    """The hosts of a job, and the links that its data uses."""
+    """The hosts of a job, and the links that its data uses.
+
+    In a cutover the disks of a host count in place of the host, see ``on_disks``.
+    """
 
     source: str
     dest: str
     links: tuple[str, ...] = ()
+    disks: tuple[Resource, ...] = ()
+    by_disk: frozenset[str] = frozenset()  # the sides on which disks count: source, dest
 
     @property
     def resources(self) -> tuple[Resource, ...]:
         """All that a running job of this pair uses."""
         links = tuple(Resource("link", name) for name in self.links)
-        return (Resource("all"), Resource("source", self.source), Resource("dest", self.dest), *links)
+        hosts = (("source", self.source), ("dest", self.dest))
+        counted = (Resource(side, name) for side, name in hosts if side not in self.by_disk)
+        return (Resource("all"), *counted, *links, *self.disks)
+
+
+def on_disks(pair: Pair, disks: Mapping[str, Sequence[str]], limits: Limits) -> Pair:
+    """Return a pair in its cutover, where nothing serves: it waits for those that use the same disks, and no others.
+
+    ``disks`` are those of each side; those of a side that said nothing count as one. A limit that the user gave
+    counts for the host as it does elsewhere.
+    """
+    by_disk = frozenset(side for side in ("source", "dest") if f"per_{side}" not in limits.given)
+    hosts = {"source": pair.source, "dest": pair.dest}
+    used = tuple(
+        Resource(f"{side} disk", f"{hosts[side]} {disk}")
+        for side in sorted(by_disk)
+        for disk in dict.fromkeys(disks.get(side, ())[:_MOST_DISKS] or ("",))
+    )
+    return replace(pair, disks=used, by_disk=by_disk)
 
 
 def parse_limits(value: Mapping[str, Any], option: str) -> Limits:
@@ -68,7 +98,8 @@ def parse_limits(value: Mapping[str, Any], option: str) -> Limits:
     if not isinstance(links, Mapping):
         raise LimitError(f"{option}: links is not a dictionary: write it as {{site-b: {{running: 10}}}}")
     counts = {key: _count(value[key], f"{option}: {key}") for key in _KEYS[:3] if value.get(key) is not None}
-    return Limits(**counts, links={str(name): _link(one, f"{option}: link {name}") for name, one in links.items()})
+    limits = {str(name): _link(one, f"{option}: link {name}") for name, one in links.items()}
+    return Limits(**counts, links=limits, given=frozenset(counts))
 
 
 def links_of(job: Mapping[str, Any], hosts: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from .limits import Limits, Pair, Resource
@@ -77,3 +78,18 @@ class Queue:
 
     def _is_free(self, resource: Resource) -> bool:
         return self._used[resource] < self._limits.of(resource)
+
+
+def time_of(limits: Limits, jobs: Iterable[Waiting], seconds: Mapping[str, float]) -> float:
+    """Return how long it takes until all jobs have ended, if each takes its ``seconds``, by the order of the queue."""
+    waiting, now = Queue(limits), 0.0
+    running: list[tuple[float, Waiting]] = []
+    for one in jobs:
+        waiting.add(one)
+    while True:
+        while job := waiting.next():
+            heapq.heappush(running, (now + seconds[job.name], job))
+        if not running:
+            return now
+        now, ended = heapq.heappop(running)
+        waiting.release(ended.pair)

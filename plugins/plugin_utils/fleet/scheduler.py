@@ -92,13 +92,16 @@ class Scheduler:
         keeper: LeaseRenewer | None = None,
         groups: Mapping[str, Sequence[str]] | None = None,
         periodic: Periodic | None = None,
+        in_cutover: Callable[[Waiting], Waiting] | None = None,
     ) -> None:
         """Take the limits, how many calls are made at once, and what renews the leases of jobs that need one.
 
-        ``groups`` are the names of jobs that wait for each other at barriers.
+        ``groups`` are the names of jobs that wait for each other at barriers. ``in_cutover`` returns a job as it waits
+        for its turn behind its first barrier: with another rank, or on disks in place of hosts.
         """
         self._periodic, self._next_time = periodic, 0.0
         self._limits, self._threads, self._tell, self._keeper = limits, threads, tell, keeper
+        self._in_cutover = in_cutover or (lambda job: job)
         self._members = {name: members for members in (groups or {}).values() for name in members}
         self._jobs = {False: Queue(limits), True: Queue(limits)}  # those that copy, and those in their cutover
         self._events: queue.SimpleQueue[tuple[str, Future[Any]]] = queue.SimpleQueue()
@@ -192,7 +195,7 @@ class Scheduler:
         for name in waiting:
             del self._barriers[name]
             self._answers[name] = answers[name]
-            self._add(replace(self._waiting.pop(name), is_cutover=True))
+            self._add(replace(self._in_cutover(self._waiting.pop(name)), is_cutover=True))
 
     def _submit(self, name: str, do: Callable[[], Any], pool: ThreadPoolExecutor | None = None) -> None:
         future = (pool or self._pool).submit(contextvars.copy_context().run, fails_alone, do)

@@ -6,7 +6,7 @@
 
 * ``session``: the steps of a transfer, from the probe to the clean-up; ``transfer_hosts``: the questions to both hosts;
 * ``options``, ``rules``, ``roots``, ``owners``: what a user asked for; ``rsync_trust``: when rsync must not run;
-* ``probe``: what a host says of itself; ``remembered``: the same from the last run; ``methods``: how data travels;
+* ``probe``: what a host says of itself; ``remembered``: the same from the last run; ``methods``: how data is sent;
   ``plan``: all of it as one plan; ``credentials``: keys made for this transfer;
 * ``attach``: the job of an earlier run; ``routes``: ways to connect, tried in turn; ``status``: what a job says of
   itself; ``watching``: until it ends; ``steps``: questions that several places ask;

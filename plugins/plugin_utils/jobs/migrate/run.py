@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from ...common.units import now_text
 from ...fleet.claims import AlreadyClaimed, process_of
 from ...fleet.console import ProgressPrinter
 from ...fleet.controller import Claims, controller_id
-from ...fleet.limits import check_pairs, parse_limits
+from ...fleet.limits import check_pairs, on_disks, parse_limits
 from ...fleet.lock import Lease, Terms
 from ...fleet.lock_renewal import LeaseRenewer
 from ...fleet.progress_file import ProgressWriter
@@ -40,7 +41,7 @@ from .phases import Phase, Step
 from .record import record_id
 from .report import JobRecord
 from .report_text import render_report, render_summary
-from .state import HOOKS, MigrationState, firmness
+from .state import HOOKS, MigrationState, Readiness, firmness
 from .store import MigrationStore
 from .verify import compare_job
 from .workflow import MigrationWorkflow
@@ -87,6 +88,7 @@ class MigrationRun:
         check_pairs(self._pairs, self._limits, _LIMITS)
         self._options = self._read_options()
         self._workflows: dict[str, MigrationWorkflow] = {}
+        self._ranks: dict[str, tuple[int, float, int]] = {}
         self._memory = Memory()
         self.store = MigrationStore(options["folder"], writes=write)
         self.hints: list[str] = []  # what only holds for the last pass, which a person should know
@@ -172,16 +174,34 @@ class MigrationRun:
                 rank(int(self._jobs[name].get("priority") or 0), self._size(name), number),
                 name,
                 self._pairs[name],
-                is_cutover=self._options.continues,
             )
             for number, name in enumerate(workflows)
         ]
+        self._ranks.update({one.name: one.rank for one in waiting})
+        if self._options.continues:
+            waiting = [replace(self._in_cutover(one), is_cutover=True) for one in waiting]
         groups = {name: group.jobs for name, group in self._groups.items()}
         threads = threads_of(self._limits, self._variables)
         written = metrics and metrics.is_wanted and Periodic(METRICS_PERIOD, partial(metrics.write, active=True))
-        scheduler = Scheduler(self._limits, threads, self._progress, self._keeper, groups, written or None)
+        scheduler = Scheduler(
+            self._limits, threads, self._progress, self._keeper, groups, written or None, self._in_cutover
+        )
         scheduler.run(waiting, workflows)
         return scheduler.handed_over
+
+    def _in_cutover(self, waiting: Waiting) -> Waiting:
+        """Return a job as it waits for its turn in a cutover: side by side with jobs on other disks.
+
+        Of final passes the largest is the first; hooks run in the order that all have.
+        """
+        state = self._state_of(waiting.name)
+        looked = state.phases.preflight if state is not None else None
+        ends = {"source": looked.source, "dest": looked.dest} if looked is not None else {}
+        disks = {side: end.disks for side, end in ends.items() if end is not None}
+        order = self._ranks[waiting.name]
+        if state is not None and state.group is not None and state.group.stands is Readiness.STOPPED:
+            order = rank(-order[0], self._size(waiting.name), order[2])
+        return replace(waiting, rank=order, pair=on_disks(self._pairs[waiting.name], disks, self._limits))
 
     def _record(self, workflow: MigrationWorkflow) -> JobRecord:
         result, switch = workflow.result, workflow.state.switch

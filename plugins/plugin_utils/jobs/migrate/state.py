@@ -172,6 +172,7 @@ class ProbedHost:
     lease: object = None  # likewise; see fleet.lease
     users: list[TreeUser] = field(default_factory=list, metadata=SPARSE)  # of the tree, as in TreeUsers
     unseen: str = field(default="", metadata=SPARSE)
+    disks: list[str] = field(default_factory=list, metadata=SPARSE)  # that its tree is on; hosts before 0.3.0 said none
 
 
 @dataclass

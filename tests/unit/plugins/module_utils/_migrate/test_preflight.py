@@ -42,6 +42,52 @@ def test_mount_of(path, point, fstype):
     assert (found["point"], found["type"]) == (point, fstype)
 
 
+def mount(kind, source, point="/srv"):
+    return {"point": point, "type": kind, "options": [], "source": source}
+
+
+@pytest.mark.parametrize(
+    "found, disks",
+    [
+        (mount("zfs", "tank/data/www"), ["pool tank"]),
+        (mount("nfs4", "filer:/export/a"), ["server filer"]),
+        (mount("cifs", "//filer/share"), ["server filer"]),
+        (mount("tmpfs", "tmpfs", "/data"), ["/data"]),
+        (mount("", "", ""), []),
+    ],
+)
+def test_what_has_no_disk_is_told_apart_by_what_it_has(tmp_path, found, disks):
+    assert preflight.find_disks(str(tmp_path), found, str(tmp_path)) == disks
+
+
+def test_the_disks_below_partitions_volumes_and_arrays(tmp_path):
+    """A volume is on an array of two partitions, and on a whole disk."""
+    devices = tmp_path / "devices"
+    for name in ("sda/sda1", "sdb/sdb1", "sdc", "md0/slaves", "dm-0/slaves"):
+        (devices / name).mkdir(parents=True)
+    for part in ("sda/sda1", "sdb/sdb1"):
+        (devices / part / "partition").write_text("1")
+        (devices / "md0/slaves" / part[-4:]).symlink_to(devices / part)
+    (devices / "dm-0/slaves/md0").symlink_to(devices / "md0")
+    (devices / "dm-0/slaves/sdc").symlink_to(devices / "sdc")
+    number = os.stat(tmp_path).st_dev
+    (tmp_path / "dev/block").mkdir(parents=True)
+    shown = tmp_path / f"dev/block/{os.major(number)}:{os.minor(number)}"
+    for device, expected in (("dm-0", ["sda", "sdb", "sdc"]), ("sda/sda1", ["sda"]), ("sdc", ["sdc"])):
+        shown.symlink_to(devices / device)
+        assert preflight.find_disks(str(tmp_path), mount("ext4", "/dev/x"), str(tmp_path)) == expected
+        shown.unlink()
+
+
+def test_devices_that_are_slaves_of_each_other_end(tmp_path):
+    number = os.stat(tmp_path).st_dev
+    (tmp_path / "dev/block").mkdir(parents=True)
+    (tmp_path / "a/slaves").mkdir(parents=True)
+    (tmp_path / "a/slaves/a").symlink_to(tmp_path / "a")
+    (tmp_path / f"dev/block/{os.major(number)}:{os.minor(number)}").symlink_to(tmp_path / "a")
+    assert preflight.find_disks(str(tmp_path), mount("ext4", ""), str(tmp_path)) == ["a"]
+
+
 def test_no_table_of_mounts_means_nothing_is_known():
     assert preflight.mount_of("/srv", "")["type"] == ""
 

@@ -9,8 +9,10 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.limits import
     LimitError,
     Limits,
     Pair,
+    Resource,
     check_pairs,
     links_of,
+    on_disks,
     parse_limits,
 )
 
@@ -56,3 +58,26 @@ def test_a_link_without_a_limit_is_refused_with_what_to_add():
         check_pairs(pairs, Limits(), "migrate_limits")
     with pytest.raises(LimitError, match="there is only site-c"):
         check_pairs(pairs, Limits(links={"site-c": 1}), "migrate_limits")
+
+
+@pytest.mark.parametrize(
+    ("given", "disks", "hosts", "found"),
+    [
+        ({}, {"source": ["x"], "dest": ["y", "z"]}, [], ["dest disk b y", "dest disk b z", "source disk a x"]),
+        ({}, {}, [], ["dest disk b ", "source disk a "]),  # what is not known may be the same
+        ({"per_dest": 1}, {"source": ["sda"], "dest": ["sdb"]}, ["dest b"], ["source disk a sda"]),
+        ({"per_dest": 1, "per_source": 3}, {"source": ["sda"], "dest": ["sdb"]}, ["dest b", "source a"], []),
+        ({"running": 9}, {"dest": ["sdb", "sdb"]}, [], ["dest disk b sdb", "source disk a "]),
+    ],
+)  # fmt: skip
+def test_in_a_cutover_disks_count_in_place_of_hosts_unless_the_user_limits_these(given, disks, hosts, found):
+    limits = parse_limits(given, "limits")
+    pair = on_disks(Pair("a", "b", ("site",)), disks, limits)
+    resources = sorted(f"{one.kind} {one.name}" for one in pair.resources)
+    assert resources == sorted(["all ", "link site", *hosts, *found])
+
+
+def test_a_disk_has_the_limit_of_its_host_and_a_host_cannot_name_thousands():
+    limits = parse_limits({}, "limits")
+    assert [limits.of(Resource(f"{side} disk", "x")) for side in ("source", "dest")] == [2, 1]
+    assert len(on_disks(Pair("a", "b"), {"dest": [str(number) for number in range(9999)]}, limits).disks) == 65

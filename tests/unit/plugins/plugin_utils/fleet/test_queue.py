@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.limits import Limits, Pair
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.queue import Queue, Waiting, rank
+import pytest
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.limits import Limits, Pair, on_disks
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.queue import Queue, Waiting, rank, time_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -75,3 +76,25 @@ def test_no_limit_is_passed_no_job_is_forgotten_and_nothing_is_left_idle(jobs, r
         runs.remove(ended)
         done.add(ended)
         queue.release(pairs[ended])
+
+
+@pytest.mark.parametrize(
+    ("limits", "jobs", "seconds"),
+    [
+        (Limits(), [], 0),
+        (Limits(), [("a", "d", "sda", 7)], 7),
+        (Limits(), [("a", "d", "sda", 7), ("b", "d", "sdb", 5)], 7),  # on two disks
+        (Limits(), [("a", "d", "sda", 7), ("b", "d", "sda", 5)], 12),
+        (Limits(), [("a", "d", "sda", 7), ("b", "e", "sda", 5)], 7),  # on two hosts
+        (Limits(), [("a", "d", "sda", 2), ("b", "d", "sdb", 3), ("c", "d", "sda", 8)], 10),
+        (Limits(), [("a", "d", "1", 4), ("b", "d", "2", 6), ("c", "d", "3", 5)], 9),  # two at once from a source's disk
+        (Limits(running=1), [("a", "d", "sda", 7), ("b", "d", "sdb", 5)], 12),
+        (Limits(given=frozenset({"per_dest"})), [("a", "d", "sda", 7), ("b", "d", "sdb", 5)], 12),
+    ],
+)
+def test_the_time_of_several_jobs_is_that_of_the_queue(limits, jobs, seconds):
+    waiting = [
+        Waiting(rank(0, took, number), name, on_disks(Pair("s", dest), {"dest": [disk], "source": ["x"]}, limits))
+        for number, (name, dest, disk, took) in enumerate(jobs)
+    ]
+    assert time_of(limits, waiting, {name: took for name, _dest, _disk, took in jobs}) == seconds

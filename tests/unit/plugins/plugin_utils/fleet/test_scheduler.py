@@ -11,11 +11,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet import poll_schedule
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.limits import Limits, Pair
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.limits import Limits, Pair, on_disks
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.lock import Lease, Terms
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.lock_renewal import LeaseRenewer
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.polling import Watch
@@ -248,6 +249,38 @@ def test_a_status_that_nobody_can_read_ends_no_other_job(monkeypatch: pytest.Mon
     pairs = {"a": Pair("good", "new"), "b": Pair("bad", "new")}
     drive({"a": make("a", good), "b": make("b", bad)}, pairs, Limits(per_dest=2))
     assert sorted(ended) == ["a finished", "b lost"]
+
+
+def test_in_their_cutover_jobs_on_other_disks_run_side_by_side_the_longest_first():
+    """Three of four jobs of one pair of hosts have a disk of their own; the fourth waits for the longer one of two."""
+    disks = {"short": "sda", "long": "sda", "other": "sdb", "third": "sdc"}
+    seconds = {"short": 5.0, "long": 90.0, "other": 3.0, "third": 2.0}
+    limits, pair = Limits(per_source=9), Pair("s", "d")
+    met = threading.Barrier(3)
+    order: list[str] = []
+
+    def in_cutover(job: Waiting) -> Waiting:
+        placed = on_disks(pair, {"dest": [disks[job.name]], "source": [job.name]}, limits)
+        return replace(job, rank=rank(0, seconds[job.name], job.rank[2]), pair=placed)
+
+    def copy(name: str) -> None:
+        order.append(f"{name} begins")
+        if name != "short":
+            met.wait(20)
+        order.append(f"{name} ends")
+
+    def make(name: str) -> Callable[[], Workflow]:
+        def live() -> Workflow:
+            yield Barrier("server", lambda waiting: dict.fromkeys(waiting, ""))
+            yield Call(lambda: copy(name))
+
+        return live
+
+    scheduler = Scheduler(limits, 4, lambda _known: None, None, {"server": list(disks)}, in_cutover)
+    jobs = [Waiting(rank(0, 0, number), name, pair) for number, name in enumerate(disks)]
+    scheduler.run(jobs, {name: make(name) for name in disks})
+    assert order.index("long ends") < order.index("short begins")
+    assert set(order[:3]) == {"long begins", "other begins", "third begins"}
 
 
 @pytest.mark.parametrize("seed", range(3))
