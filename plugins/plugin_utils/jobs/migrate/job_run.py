@@ -9,6 +9,7 @@ The order of the steps is in ``workflow``, which tables decide (``phases``).
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from ..hooks import Hook, HookDescription, HookResult, read_hook, tell_hook
 from ..source_changes import tell_changes
 from ..workflow import JobStopped, Transfer, hook_to_end, transfer_to_end
 from .advice import advice, begin_again
+from .forecast import UNKNOWN, Forecast, forecast_downtime, with_comparison, with_pass, with_prediction
 from .groups import NEEDED, Gate, begin_switch, enter, joins_begun, siblings
 from .hosts import SIDES, MigrationHosts
 from .phases import Decision, Phase, Step, decide
@@ -35,6 +37,7 @@ from .state import (
     AFTER,
     BEFORE,
     ComparisonResult,
+    CutoverForecast,
     Identity,
     MigrationState,
     ProbedHost,
@@ -71,6 +74,7 @@ class Options(NamedTuple):
     hands_over: Collection[str] = ()  # names of jobs whose cutover is left to a later call of this run
     tasks_results: Mapping[str, TasksResult] = MappingProxyType({})  # by job
     continues: bool = False  # an earlier call of this run has begun the jobs
+    stopped_by_hooks: Collection[str] = ()  # jobs whose group has hooks that stop it
 
 
 class Services(NamedTuple):
@@ -94,6 +98,9 @@ class Services(NamedTuple):
     # has kept a record of it, unless that is None
     claim: Callable[[str], str] = lambda _job: ""
     release: Callable[[str, Mapping[str, object] | None], None] = lambda _job, _record: None
+    forecast: Callable[[MigrationState], Forecast] = lambda state: forecast_downtime(
+        state, {state.name: state}, lambda seconds: sum(seconds.values())
+    )
 
 
 class Failure(NamedTuple):
@@ -311,7 +318,9 @@ class JobRun:
     ) -> Generator[Any, Any, TransferSummary]:
         """Make a transfer to its end and return what is kept of it; see _transferred."""
         result = yield from self._transferred(check, limit, tolerates, collect)
-        return summary_of(result, self._services.now())
+        summary = summary_of(result, self._services.now())
+        self.state.rates = (with_prediction if check else with_pass)(self.state.rates, summary)
+        return summary
 
     def _transferred(
         self,
@@ -375,6 +384,7 @@ class JobRun:
         phases.cutover = summary
         if compares and verify != "none":
             phases.verify = comparison_of(result, verify, summary.at)
+            self.state.rates = with_comparison(self.state.rates, phases.verify)
 
     def _compared(self) -> Generator[Any, Any, ComparisonResult]:
         """Compare the trees, and keep what was found."""
@@ -384,6 +394,7 @@ class JobRun:
         except self._services.errors as error:
             raise JobStopped(str(error)) from error
         found = comparison_of(result, self._verify, self._services.now())
+        self.state.rates = with_comparison(self.state.rates, found)
         # Only a comparison that found nothing ends the phase.
         self.state.phases.verify = found if found.identical else None
         self.state.phases.verify_failed = None if found.identical else found
@@ -495,6 +506,36 @@ class JobRun:
         advised = advice(self.state) if self.state.failure is not None else ""
         return make_record(self.state, self.step.value, self._services.now(), advised)
 
+    def _keep_forecast(self) -> None:
+        """Keep the downtime to expect, now that the cutover begins, so that it can be compared with the real one."""
+        found = self._services.forecast(self.state)
+        self.state.cutover_forecast = CutoverForecast(
+            at=self._services.now(),
+            lasted=found.get("lasted", UNKNOWN),
+            why=found.get("why", ""),
+            seconds=found.get("seconds"),
+            with_hooks=found.get("with_hooks", False),
+        )
+
+    def _time_final_passes(self, *, ended: bool) -> None:
+        """Note that the final passes of the whole group begin, or that all of them have been compared."""
+        kept = self.state.cutover_forecast
+        if kept is not None and not ended and not kept.began:
+            kept.began = time.time()
+        elif kept is not None and ended and kept.began and kept.took is None:
+            others = [one.cutover_forecast for one in self._others_of_run()]
+            began = min([kept.began, *(one.began for one in others if one is not None and one.began)])
+            kept.took = round(max(0.0, time.time() - began), 1)
+
+    def _others_of_run(self) -> list[MigrationState]:
+        """Return the states of the other jobs of the group, as far as they are in this run."""
+        found = []
+        for name in self.members:
+            with contextlib.suppress(JobStopped):
+                other = self._load(name) if name != self.state.name else None
+                found += [other] if other is not None and other.run.id == self._options.run_id else []
+        return found
+
     def _require_job(self, *, required: bool = False) -> Workflow:
         """Have the destination confirm that this run has the job, and keep where it stands.
 
@@ -531,7 +572,8 @@ class JobRun:
     def _report(self, predicted: TransferSummary | None = None, deletions: str = "") -> None:
         self._warn_unkept()
         self._save()
-        self._services.report(make_report(self.state, self._warnings, self._options.check_mode, predicted, deletions))
+        told = (predicted, deletions, self._services.forecast(self.state))
+        self._services.report(make_report(self.state, self._warnings, self._options.check_mode, *told))
 
 
 def hook_host(written: Mapping[str, Any], identity: Identity) -> str:

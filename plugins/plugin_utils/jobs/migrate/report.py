@@ -12,10 +12,11 @@ from typing import Any, TypedDict
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
 
 from ...common.typed_json import dump_dataclass
-from ...common.units import format_seconds, seconds_of
+from ...common.units import seconds_of
 from ..failures import KeptFailure, ReportedFailure, keep_failures
 from ..hook_steps import HookRun
 from .advice import advice
+from .forecast import Forecast, in_words
 from .state import Downtime, MigrationState, TransferSummary
 
 _SUMS = ("entries", "bytes", "bytes_apparent", "bytes_sent", "files_deleted")
@@ -31,27 +32,20 @@ class Totals(TypedDict, total=False):
     files_deleted: int
 
 
-class Forecast(TypedDict, total=False):
-    """How long the source will be stopped; empty if nothing is known of that, or if it was switched over."""
-
-    seconds: float
-    lasted: str  # in words
-    why: str
-
-
 def make_report(
     state: MigrationState,
     warnings: Sequence[str] = (),
     check_mode: bool = False,
     predicted: TransferSummary | None = None,
     deletions: str = "",
+    forecast: Forecast | None = None,
 ) -> dict[str, Any]:
     """Return the state of a job with what only reports say.
 
     That is ``warnings``, those of them that only hold for the last pass or run as ``hints``, ``next`` and
     ``check_mode``; ``totals`` of all transfers; the ``forecast`` of the downtime; ``downtimes`` and ``hooks`` with
-    their ``seconds``, and as ``lasted`` in words; and ``predicted`` and ``deletions`` as they were given, but empty if
-    a transfer was made since.
+    their ``seconds``, and as ``lasted`` in words; ``foreseen``: the forecast when the cutover began beside what it
+    took; and ``predicted`` and ``deletions`` as they were given, but empty if a transfer was made since.
     """
     passes = state.passes
     if predicted is None or (passes and predicted.at <= passes[-1].at):
@@ -65,8 +59,9 @@ def make_report(
         "check_mode": check_mode,
         "predicted": dump_dataclass(predicted) if predicted else {},
         "deletions": deletions,
-        "forecast": _forecast(state, passes),
+        "forecast": forecast or {},
         "totals": _totals(passes or ([predicted] if predicted else [])),
+        "foreseen": compare_forecast(state),
         "downtimes": [_with_seconds(one, seconds_of(one.since), seconds_of(one.to)) for one in state.downtimes],
         "hooks": [_with_seconds(one, one.began, one.ended) for one in state.hooks],
     }
@@ -85,52 +80,44 @@ def _totals(passes: Sequence[TransferSummary]) -> Totals:
     }
 
 
-def _forecast(state: MigrationState, passes: Sequence[TransferSummary]) -> Forecast:
-    """Return the downtime to expect: that of the rehearsal, or the last pass again and a comparison, without hooks."""
-    rehearsal = state.phases.rehearsal
-    if state.is_switched or state.is_back:  # what goes back stops nobody
-        return {}
-    if rehearsal:
-        seconds = float(max(0, (seconds_of(rehearsal.at) or 0) - (seconds_of(rehearsal.since) or 0)))
-        return {"seconds": seconds, "lasted": _in_words(seconds), "why": f"as in the rehearsal of {rehearsal.at}"}
-    if not passes:
-        return {}
-    copied = passes[-1].duration
-    compared = _comparison_of(state, passes)
-    why = f"as long as the last pass took ({_in_words(copied)})"
-    if compared:
-        why += f" and a comparison may take ({_in_words(compared)})"
-    seconds = round(copied + compared, 1)
-    return {"seconds": seconds, "lasted": _in_words(seconds), "why": f"{why}, and the hooks besides"}
+class ForecastCheck(TypedDict, total=False):
+    """The forecast of a downtime when its cutover began, beside what it came to; empty before that."""
+
+    at: str
+    forecast: float  # seconds; absent if it was not known
+    forecast_lasted: str  # in words
+    why: str
+    real: float  # seconds; absent until it has ended
+    real_lasted: str
+    of: str  # what both are of: the downtime, or the final passes and comparisons without the hooks
 
 
-def _comparison_of(state: MigrationState, passes: Sequence[TransferSummary]) -> float:
-    """Return the seconds that a comparison may take: as an earlier one, else as the last look, or reading both trees.
+def compare_forecast(state: MigrationState) -> ForecastCheck:
+    """Return the forecast of the last cutover beside its reality.
 
-    Both trees are read side by side, hardly slower than the first copy was made; that is the rate that is known.
+    A forecast by a rehearsal is of the whole downtime. Any other one leaves out the hooks, and so does its reality.
     """
-    wanted, found = state.run.verify, state.phases.verify or state.phases.verify_failed
-    if found and found.compared == wanted:
-        return found.duration
-    if wanted == "size":
-        return passes[-1].duration
-    rate = max((_content_rate(one) for one in passes), default=0.0)
-    return passes[-1].bytes_total / rate if wanted == "checksum" and rate else 0.0
-
-
-def _content_rate(one: TransferSummary) -> float:
-    """Return how many bytes of contents a pass sent in a second, which may be more than went over the wire."""
-    rate, content = one.throughput or 0.0, one.bytes_sent if one.bytes_content is None else one.bytes_content
-    return rate * content / one.bytes_sent if one.bytes_sent else rate
-
-
-def _in_words(seconds: float) -> str:
-    return format_seconds(int(seconds)) if seconds >= 60 else f"{round(seconds, 1):g} s"
+    kept = state.cutover_forecast
+    if kept is None:
+        return {}
+    found: ForecastCheck = {"at": kept.at, "forecast_lasted": kept.lasted, "why": kept.why}
+    found["of"] = "the downtime" if kept.with_hooks else "the final passes and comparisons"
+    if kept.seconds is not None:
+        found["forecast"] = kept.seconds
+    last = state.downtimes[-1] if state.downtimes else None
+    real: float | None = None
+    if not kept.with_hooks:
+        real = kept.took
+    elif last is not None and (seconds_of(last.to) or 0) >= (seconds_of(kept.at) or 0):
+        real = float((seconds_of(last.to) or 0) - (seconds_of(last.since) or 0))
+    if real is not None:
+        found["real"], found["real_lasted"] = round(real, 1), in_words(real)
+    return found
 
 
 def _with_seconds(one: Downtime | HookRun, began: float | None, ended: float | None) -> dict[str, Any]:
     seconds = round(max(0.0, float(ended or 0) - float(began or 0)), 1)
-    return {**dump_dataclass(one), "seconds": seconds, "lasted": _in_words(seconds)}
+    return {**dump_dataclass(one), "seconds": seconds, "lasted": in_words(seconds)}
 
 
 def _changed_meanwhile(passes: Sequence[TransferSummary]) -> list[str]:

@@ -79,7 +79,7 @@ def render_summary(report: Mapping[str, Any]) -> list[str]:
         how, entries = "content" if compared["compared"] == "checksum" else "size", compared["dest"]["entries"]
         lines.append(f"compared: the trees are the same, by {how} and attributes, {entries} entries")
     if report["downtimes"]:
-        lines.append(f"downtime: {_lasted(report['downtimes'])}")
+        lines.append(f"downtime: {_lasted(report['downtimes'])}{_foreseen(report)}")
     if report["forecast"]:
         lines.append(f"downtime to expect: {_forecast(report)}")
     lines += [f"warning: {warning}" for warning in report["warnings"] if warning != report["deletions"]]
@@ -182,7 +182,8 @@ def _job_row(report: Mapping[str, Any]) -> str:
     entries, deleted = (totals.get(one, "") if totals else "" for one in ("entries", "files_deleted"))
     downtime = _lasted([one for one in report.get("downtimes", ()) if "rehearsal" not in one])
     if not downtime and report.get("forecast") and not _goes_back(report):
-        downtime = f"about {report['forecast']['lasted']} (forecast)"
+        is_known = "seconds" in report["forecast"]
+        downtime = f"{'about ' if is_known else ''}{report['forecast']['lasted']} (forecast)"
     state = "switched over" if _is_switched(report) else list(phases)[-1] if phases else "not begun"
     if _goes_back(report) and "sync" in phases:
         state = "copied back"
@@ -208,7 +209,16 @@ def _is_switched(report: Mapping[str, Any]) -> bool:
 
 
 def _forecast(report: Mapping[str, Any]) -> str:
-    return f"about {report['forecast']['lasted']}, {report['forecast']['why']}"
+    told = report["forecast"]
+    return f"about {told['lasted']}, {told['why']}" if "seconds" in told else f"{told['lasted']}: {told['why']}"
+
+
+def _foreseen(report: Mapping[str, Any]) -> str:
+    """Return what was forecast beside what it came to, for the end of a line; empty if there is nothing to say."""
+    found = report.get("foreseen", {})
+    if "forecast" not in found or "real" not in found:
+        return ""
+    return f"; {found['of']} took {found['real_lasted']}, and the forecast was {found['forecast_lasted']}"
 
 
 def _lasted(downtimes: Sequence[Mapping[str, Any]]) -> str:

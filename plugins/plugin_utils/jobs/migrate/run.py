@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -19,11 +20,11 @@ from ...common.units import now_text
 from ...fleet.claims import AlreadyClaimed, process_of
 from ...fleet.console import ProgressPrinter
 from ...fleet.controller import Claims, controller_id
-from ...fleet.limits import check_pairs, on_disks, parse_limits
+from ...fleet.limits import Pair, check_pairs, on_disks, parse_limits
 from ...fleet.lock import Lease, Terms
 from ...fleet.lock_renewal import LeaseRenewer
 from ...fleet.progress_file import ProgressWriter
-from ...fleet.queue import Waiting, rank
+from ...fleet.queue import Waiting, rank, time_of
 from ...fleet.scheduler import WORDS, Call, Periodic, Scheduler, Workflow, pair_of, threads_of
 from ...hosts.host_runner import HostRunner
 from ...hosts.interruption import Interruption
@@ -33,6 +34,7 @@ from ..hook_steps import TasksHook, read_tasks_results
 from ..hooks import Hook
 from ..selection import is_wanted
 from ..sessions import FAILURES, session_of
+from .forecast import Forecast, forecast_downtime, forecast_job
 from .groups import Gate, Group, settle
 from .hosts import MigrationHosts
 from .job_run import Options, Services
@@ -41,7 +43,7 @@ from .phases import Phase, Step
 from .record import record_id
 from .report import JobRecord
 from .report_text import render_report, render_summary
-from .state import HOOKS, MigrationState, Readiness, firmness
+from .state import BEFORE, HOOKS, MigrationState, Readiness, firmness
 from .store import MigrationStore
 from .verify import compare_job
 from .workflow import MigrationWorkflow
@@ -130,6 +132,7 @@ class MigrationRun:
             if handed_over:
                 due = [handed_over[name] for name in unit if name in handed_over]
                 break
+        self._renew_forecasts()
         return list(records.values()), due
 
     def compare(self, interruption: Interruption) -> list[tuple[str, Mapping[str, Any]]]:
@@ -192,16 +195,24 @@ class MigrationRun:
     def _in_cutover(self, waiting: Waiting) -> Waiting:
         """Return a job as it waits for its turn in a cutover: side by side with jobs on other disks.
 
-        Of final passes the largest is the first; hooks run in the order that all have.
+        Of final passes the longest is the first; hooks run in the order that all have.
         """
         state = self._state_of(waiting.name)
-        looked = state.phases.preflight if state is not None else None
-        ends = {"source": looked.source, "dest": looked.dest} if looked is not None else {}
-        disks = {side: end.disks for side, end in ends.items() if end is not None}
         order = self._ranks[waiting.name]
         if state is not None and state.group is not None and state.group.stands is Readiness.STOPPED:
-            order = rank(-order[0], self._size(waiting.name), order[2])
-        return replace(waiting, rank=order, pair=on_disks(self._pairs[waiting.name], disks, self._limits))
+            order = rank(-order[0], self._seconds(state), order[2])
+        return replace(waiting, rank=order, pair=self._place(waiting.name, state))
+
+    def _seconds(self, state: MigrationState) -> float:
+        """Return how long the final pass and the comparison of a job of a group take.
+
+        If that is not known of all its jobs, they are ordered by their bytes.
+        """
+        group = next((one.jobs for one in self._groups.values() if state.name in one.jobs), [state.name])
+        states = [self._state_of(name) for name in group]
+        known = [forecast_job(one).seconds if one is not None else None for one in states]
+        mine = forecast_job(state).seconds
+        return self._size(state.name) if mine is None or None in known else mine
 
     def _record(self, workflow: MigrationWorkflow) -> JobRecord:
         result, switch = workflow.result, workflow.state.switch
@@ -245,7 +256,13 @@ class MigrationRun:
             hands_over=() if continues else self._with_tasks(hooks),
             tasks_results=read_tasks_results(given["tasks_results"]),
             continues=continues,
+            stopped_by_hooks=self._find_stopped(hooks),
         )
+
+    def _find_stopped(self, hooks: Mapping[str, Sequence[Mapping[str, Any]]]) -> set[str]:
+        """Return the jobs that hooks stop, their own or those of another job of their group."""
+        found = {name for name, job in self._jobs.items() if hooks[BEFORE] or job.get(BEFORE)}
+        return found.union(*(group.jobs for group in self._groups.values() if found & set(group.jobs)))
 
     def _with_tasks(self, hooks: Mapping[str, Sequence[Mapping[str, Any]]]) -> set[str]:
         """Return the jobs that have hooks which are files of tasks, and the jobs of their groups."""
@@ -287,7 +304,44 @@ class MigrationRun:
             decide_group=self._decide_group,
             claim=self._claim,
             release=self._release,
+            forecast=self._forecast,
         )
+
+    def _forecast(self, state: MigrationState) -> Forecast:
+        """Return the downtime to expect of a job, or of its group as the scheduler will run it."""
+        group = next((one.jobs for one in self._groups.values() if state.name in one.jobs), [state.name])
+        members = {name: state if name == state.name else self._state_of(name) for name in group}
+        return forecast_downtime(state, members, partial(self._time_of, members))
+
+    def _renew_forecasts(self) -> None:
+        """Write the forecasts of groups into the reports of their jobs, now that each job has ended its passes."""
+        grouped = [name for group in self._groups.values() for name in group.jobs if name in self._totals]
+        for name in grouped:
+            with contextlib.suppress(OSError, ValueError):
+                report, state = dict(self.store.read_report(name)), self._workflows[name].state
+                forecast = self._forecast(state)
+                if report and report.get("forecast") != forecast:
+                    report["forecast"] = forecast
+                    self.store.report(name, report, render_report(report))
+
+    def _time_of(self, members: Mapping[str, MigrationState | None], seconds: Mapping[str, float]) -> float:
+        """Return how long jobs of a group take together, of which each takes its ``seconds``."""
+        waiting = []
+        for number, name in enumerate(seconds):
+            job = self._jobs.get(name, {})
+            place = self._place(name, members[name])
+            waiting.append(Waiting(rank(int(job.get("priority") or 0), seconds[name], number), name, place))
+        return time_of(self._limits, waiting, seconds)
+
+    def _place(self, name: str, state: MigrationState | None) -> Pair:
+        """Return the hosts and disks of a job in its cutover."""
+        looked = state.phases.preflight if state is not None else None
+        ends = {"source": looked.source, "dest": looked.dest} if looked is not None else {}
+        disks = {side: end.disks for side, end in ends.items() if end is not None}
+        pair = self._pairs.get(name)
+        if pair is None and state is not None:  # a job of the group that this call does not run
+            pair = Pair(state.identity.src_host, state.identity.dest_host)
+        return on_disks(pair or Pair(name, name), disks, self._limits)
 
     def _hook_runner(self, host: str, hook: Hook) -> HostRunner:
         return self._runner(host, become=hook.become, no_log=hook.hidden)

@@ -263,6 +263,33 @@ class Downtime:
 
 
 @dataclass
+class MeasuredRates:
+    """What the hosts of a job did in a second, by its passes and comparisons; 0: not measured. See ``forecast``."""
+
+    entries: float = 0.0  # looked at by a pass that had little to send
+    entries_at: str = ""
+    copied: float = 0.0  # bytes of contents, by a pass that sent much
+    copied_at: str = ""
+    compared: float = 0.0  # bytes that each host read for a comparison of contents
+    compared_at: str = ""
+    compared_entries: float = 0.0  # by a comparison without contents
+    compared_entries_at: str = ""
+
+
+@dataclass
+class CutoverForecast:
+    """The downtime that was expected when a cutover began, and how long its final passes and comparisons took."""
+
+    at: str = ""
+    lasted: str = ""  # in words
+    why: str = ""
+    seconds: float | None = None  # None: not known
+    with_hooks: bool = False  # whether the time of hooks is among it
+    began: float = 0.0  # seconds since 1970: when the group began its final passes
+    took: float | None = None  # seconds until all of them had been compared
+
+
+@dataclass
 class GroupState:
     """How far a job is with the others of its group, in a run."""
 
@@ -300,6 +327,8 @@ class MigrationState:
     group: GroupState | None = None
     warnings: list[str] = field(default_factory=list)
     begun_again: str = field(default="", metadata=SPARSE)
+    rates: MeasuredRates | None = None
+    cutover_forecast: CutoverForecast | None = None  # of the last cutover
     kept: bool = field(default=False, metadata=SPARSE)  # the destination has a record; a run notices if it is gone
 
     @classmethod

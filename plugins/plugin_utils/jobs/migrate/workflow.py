@@ -242,6 +242,7 @@ class MigrationWorkflow(JobRun):
             yield from self._require_unused()
         yield from self._pass_gate(Gate.STOP)
         if not self._has_done("stop"):
+            self._keep_forecast()
             now = self._services.now()
             state.cutover_at = now
             if not self._is_plain:  # else nobody stopped it, and it serves if anything fails
@@ -252,9 +253,11 @@ class MigrationWorkflow(JobRun):
                 yield from self._require_job(required=True)
         yield from self._run_hooks(BEFORE, self.hooks_of(BEFORE))
         yield from self._pass_gate(Gate.COPY)
+        self._time_final_passes(ended=False)
         # Nothing serves meanwhile, so what does not pass soon brings the source back.
         yield from self._retry(self._final_pass, most=1 if state.stage is Stage.STOPPED else None)
         yield from self._pass_gate(Gate.SWITCH)  # which begins the switch of the whole group
+        self._time_final_passes(ended=True)
 
     def _require_unused(self) -> Workflow:
         """Stop before the source does, if something writes to the tree at the destination since the preflight."""
@@ -370,9 +373,14 @@ class MigrationWorkflow(JobRun):
     def _end_downtime(self, now: str, serves: str) -> None:
         """Note the time from the first hook that stops the source until a host serves again.
 
-        Without such hooks nothing is known of it.
+        The downtime of a group begins with the first of its jobs. Without such hooks nothing is known of it.
         """
         state = self.state
-        if self.hooks_of(BEFORE) and state.stopped_at:
+        if state.stopped_at and (self.hooks_of(BEFORE) or state.name in self._options.stopped_by_hooks):
             rehearses = self._options.phase is Phase.REHEARSE
-            state.downtimes.append(Downtime(state.stopped_at, now, serves, rehearses or None))
+            state.downtimes.append(Downtime(self._find_stop(), now, serves, rehearses or None))
+
+    def _find_stop(self) -> str:
+        """Return when the first job of the group was stopped in this run."""
+        others = [one.stopped_at for one in self._others_of_run() if one.stopped_at]
+        return min([self.state.stopped_at, *others])

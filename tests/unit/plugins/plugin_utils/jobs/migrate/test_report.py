@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report import make_report
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.state import TransferSummary, parse_state
 
@@ -77,27 +78,22 @@ def test_before_the_first_copy_the_totals_are_those_of_the_prediction():
     assert found == {"entries": 7, "bytes": 70, "bytes_apparent": 0, "bytes_sent": 70, "files_deleted": 0}
 
 
-def test_the_downtime_to_expect_is_that_of_the_rehearsal_or_of_the_last_pass_and_a_comparison():
-    seed = {"duration": 1000.0, "bytes_total": 5000, "throughput": 10.0, "at": "2026-01-01T00:00:00Z"}
-    last = {"duration": 40.0, "bytes_total": 6000, "throughput": 2.0, "at": "2026-01-01T01:00:00Z"}
-    phases = {"seed": seed, "sync": {"at": "x", "passes": [last]}}
+FORESEEN = {"at": "2026-01-01T00:00:00Z", "lasted": "40 s", "why": "as before", "seconds": 40.0}
 
-    def seconds(found, **changes):
-        return report(found, **changes)["forecast"].get("seconds")
 
-    assert seconds(phases, run={"verify": "checksum"}) == 40 + 6000 / 10
-    assert "0:10:00" in report(phases, run={"verify": "checksum"})["forecast"]["why"]
-    assert seconds(phases, run={"verify": "size"}) == 80
-    assert seconds(phases, run={"verify": "none"}) == seconds(phases) == 40
-    assert seconds({"seed": {**seed, "throughput": 0}}, run={"verify": "checksum"}) == 1000
-    packed = {**seed, "bytes_content": 5000, "bytes_sent": 500}  # contents, not what is packed, are compared
-    assert seconds({"seed": packed}, run={"verify": "checksum"}) == 1000 + 5000 / 100
-    compared = {**phases, "verify_failed": {"compared": "checksum", "duration": 20.0}}
-    assert seconds(compared, run={"verify": "checksum"}) == 60 and seconds(compared, run={"verify": "size"}) == 80
-    rehearsal = {"from": "2026-01-01T02:00:00Z", "at": "2026-01-01T02:02:05Z"}
-    found = report({**phases, "rehearsal": rehearsal}, run={"verify": "checksum"})["forecast"]
-    assert (found["seconds"], found["lasted"]) == (125, "0:02:05") and "rehearsal" in found["why"]
-    assert seconds({**phases, "rehearsal": rehearsal}, switch={"done": False, "steps": 0}) is None
-    assert seconds({}) is None and seconds({"seed": {}}) is None
-    back = {**FRESH["identity"], "dest": "/srv.from-new"}
-    assert seconds(phases, identity=back) is None  # which stops nothing
+@pytest.mark.parametrize(
+    ("kept", "to", "real", "of"),
+    [
+        ({**FORESEEN, "began": 5.0, "took": 33.3}, "2026-01-01T00:05:00Z", 33.3, "the final passes and comparisons"),
+        ({**FORESEEN, "began": 5.0}, "2026-01-01T00:05:00Z", None, "the final passes and comparisons"),
+        ({**FORESEEN, "with_hooks": True}, "2026-01-01T00:05:00Z", 290.0, "the downtime"),
+        ({**FORESEEN, "with_hooks": True}, "2025-12-31T00:05:00Z", None, "the downtime"),  # of an earlier cutover
+    ],
+)
+def test_the_forecast_of_a_cutover_stands_beside_what_it_took(kept, to, real, of):
+    downtimes = [{"from": "2026-01-01T00:00:10Z", "to": to, "serves": "the new host"}]
+    found = report(cutover_forecast=kept, downtimes=downtimes)["foreseen"]
+    assert (found["forecast"], found["forecast_lasted"], found["of"]) == (40.0, "40 s", of)
+    assert found.get("real") == real
+    assert report(cutover_forecast={**kept, "seconds": None})["foreseen"].get("forecast") is None
+    assert report()["foreseen"] == {}

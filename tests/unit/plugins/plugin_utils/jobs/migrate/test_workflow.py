@@ -961,3 +961,26 @@ def test_a_service_that_writes_at_the_destination_stops_the_cutover_before_the_s
     ran = world.run({**hooks, "dest_in_use": "warn"}, phase=Phase.CUTOVER)
     assert ran.result.failure is None and world.ran == ["stop"]
     assert any("mariadbd" in one for one in world.reports[-1]["warnings"])
+
+
+def test_a_cutover_keeps_the_forecast_with_which_it_began_and_what_it_took(world: World):
+    world.transfers = None
+    world.run()
+    assert world.state["rates"]["copied"] > 0 and "cutover_forecast" not in world.state
+    ran = world.run(phase=Phase.CUTOVER)
+    kept = world.state["cutover_forecast"]
+    assert ran.result.failure is None and kept["seconds"] >= 10.0 and "the last pass took" in kept["why"]
+    assert kept["took"] >= 0.0 and world.reports[-1]["foreseen"]["real"] == kept["took"]
+    assert world.state["rates"]["compared"] == pytest.approx(7 / 2.5, abs=0.1)
+
+
+def test_the_downtime_of_a_group_is_told_of_each_of_its_jobs_from_the_first_stop_on(world: World):
+    world.transfers = None
+    stop = [{"host": "source", "command": ["stop"]}]
+    jobs = [{**JOB, "name": "a", "before_cutover": stop}, {**JOB, "name": "b"}]
+    grouped = [{**job, "cutover_group": "server"} for job in jobs]
+    world.run_all(grouped, phase=Phase.CUTOVER, stopped_by_hooks={"a", "b"})
+    states = [json.loads((world.folder / f"state/{name}.json").read_text()) for name in "ab"]
+    first = min(one["quiesced_at"] for one in states)
+    assert [[stop["from"] for stop in one["downtimes"]] for one in states] == [[first], [first]]
+    assert all(one["cutover_forecast"]["took"] >= 0.0 for one in states)
