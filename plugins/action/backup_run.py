@@ -24,6 +24,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.files import
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.prometheus import TEXTFILE_MODE
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.units import now_text
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.controller import started_by
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import ControllerGone
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.interruption import Interruption
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.preload import prepare
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.health import find_sick, judge, summarize
@@ -38,6 +39,9 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.report_
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.run import BackupRun
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.state import parse_record
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.store import BackupStore
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.failures import ReportedFailure
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.notify import RunEvent
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.notify_delivery import RunMessages
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.selection import is_automated
 
 prepare(transfer.DOCUMENTATION)
@@ -78,7 +82,16 @@ class ActionModule(ConductAction):
         load = self._loader.load_from_file if options["part"] == "begin" else None
         planned = plan(options, self.variables, store, load)
         run = BackupRun(self, options, self.variables, say, planned, store)
-        due = run.run(interruption)
+        messages = RunMessages("backup", options["notify"], options["started_by"], say, store.writes)
+        try:
+            if options["part"] == "begin":
+                messages.send(RunEvent.START, list(planned.by_id))
+            due = run.run(interruption)
+        except ControllerGone:
+            raise
+        except Exception as error:  # else nobody would hear of the end of this run
+            messages.send_end(list(planned.by_id), [ReportedFailure("The run", "stopped", str(error))])
+            raise
         left = () if options["part"] == "continue" else planned.hooked
         result = {
             "jobs": [record.dump() for record in run.records],
@@ -88,7 +101,8 @@ class ActionModule(ConductAction):
             "busy": run.busy,
             "changed": run.changed,
         }
-        return self.with_diff(result, run.diffs)
+        lost = messages.wait()
+        return self.with_diff({**result, "warnings": lost} if lost else result, run.diffs)
 
     def place(self, options: Mapping[str, Any]) -> tuple[str, str]:
         """Return the folder of claims and records."""
@@ -113,18 +127,27 @@ class ActionModule(ConductAction):
             busy=busy,
         )
         at = now_text()
-        store.report({"at": at, "jobs": [one.dump() for one in health]}, render_report(health, at))
+        report = {"at": at, "jobs": [one.dump() for one in health]}
+        store.report(report, render_report(health, at))
+        sick = find_sick(health)
+        path = store.path_of_report() if store.writes else ""
+        summary = summarize(health, list(made.values()), sick, at, path, check_mode=not store.writes)
+        messages = RunMessages("backup", options["notify"], options["started_by"], say, store.writes)
+        sections: dict[str, object] = {"summary": summary, "report": report}
         if options["textfile"] and store.writes:
             try:
                 write_whole(os.path.realpath(options["textfile"]), write_metrics(health), TEXTFILE_MODE)
             except OSError as error:
-                return cannot_write(error, options["textfile"], "backup_textfile")
-        path = store.path_of_report() if store.writes else ""
-        sick = find_sick(health)
+                refused = cannot_write(error, options["textfile"], "backup_textfile")
+                unwritten = ReportedFailure("backup_textfile", "failed", str(refused["msg"]))
+                lost = messages.send_end(options["wanted"], [*sick, unwritten], **sections)
+                return {**refused, "warnings": lost} if lost else refused
         sick_ids = {one.name for one in sick}
         for line in render_overall([one for one in health if one.id not in sick_ids], path):
             say(line)
+        lost = messages.send_end(options["wanted"], sick, **sections)
         return {
-            "summary": summarize(health, list(made.values()), sick, at, path, check_mode=not store.writes),
+            "summary": summary,
             "failures": [one._asdict() for one in sick],
+            **({"warnings": lost} if lost else {}),
         }

@@ -18,8 +18,10 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.files import
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.units import now_text
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.controller import started_by
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_facts import put_clean_first
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import ControllerGone
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.interruption import Interruption
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.preload import prepare
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.failures import ReportedFailure
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.jobs import (
     Selection,
     read_agreed,
@@ -33,6 +35,8 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.run import MigrationRun
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.store import MigrationStore
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.verify import tell_found
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.notify import RunEvent
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.notify_delivery import RunMessages
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.selection import is_automated, read_names
 
 prepare(transfer.DOCUMENTATION)
@@ -97,13 +101,22 @@ class ActionModule(ConductAction):
         if options["part"] == "continue":
             jobs = [job for job in jobs if records[job["name"]]["left"]]
         run = MigrationRun(self, options, self.variables, say, write, jobs, selection.groups, records)
+        messages = RunMessages("migrate", options["notify"], options["started_by"], say, write)
+        names = [job["name"] for job in jobs]
         try:
             if options["part"] == "compare":
                 found = tell_found(run.compare(interruption), check_mode=not write)
                 for line in found.lines:
                     say(line)
                 return {"summary": found.summary, "failures": [one._asdict() for one in found.failures]}
+            if options["part"] == "begin":
+                messages.send(RunEvent.START, names)
             done, hooks = run.run(interruption)
+        except ControllerGone:
+            raise
+        except Exception as error:  # else nobody would hear of the end of this run
+            messages.send_end(names, [ReportedFailure("The run", "stopped", str(error))])
+            raise
         finally:
             run.close()
         left = [one["name"] for one in done if one["left"]]
@@ -119,7 +132,7 @@ class ActionModule(ConductAction):
         }
         more = len(run.hints) - _MOST_HINTS
         told = [f"{more} more of these are in the reports"] if more > 0 else []
-        warnings = [*run.hints[:_MOST_HINTS], *told, *filter(None, [run.metrics.warning])]
+        warnings = [*run.hints[:_MOST_HINTS], *told, *filter(None, [run.metrics.warning]), *messages.wait()]
         if warnings:
             result["warnings"] = warnings
         return self.with_diff(result, run.diffs)
@@ -154,8 +167,14 @@ class ActionModule(ConductAction):
             )
         metrics = MetricsFile(options["textfile"] if write else "", options["jobs"], states_in(store))
         metrics.write(active=False)
-        result: dict[str, object] = {
-            "summary": summarize(records, phase, not write, now_text(), options["started_by"], path),
-            "failures": [one._asdict() for one in find_failures(records)],
+        summary = summarize(records, phase, not write, now_text(), options["started_by"], path)
+        failures = find_failures(records)
+        messages = RunMessages("migrate", options["notify"], options["started_by"], say, write)
+        names = [one["name"] for one in records]
+        lost = messages.send_end(names, failures, summary=summary, report={"jobs": reports})
+        warnings = [*filter(None, [metrics.warning]), *lost]
+        return {
+            "summary": summary,
+            "failures": [one._asdict() for one in failures],
+            **({"warnings": warnings} if warnings else {}),
         }
-        return {**result, "warnings": [metrics.warning]} if metrics.warning else result

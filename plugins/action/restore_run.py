@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from ansible.utils.display import Display
 from ansible_collections.longhaul.fleet.plugins.modules import transfer
 from ansible_collections.longhaul.fleet.plugins.modules.restore_run import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.control_node_action import (
@@ -24,6 +25,9 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.controller im
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_facts import find_set_by_facts, refuse_facts
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostRunner
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.preload import prepare
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.failures import ReportedFailure
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.notify import RunEvent
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.notify_delivery import RunMessages
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.restore.request import (
     RestoreOptions,
     RestoreRequest,
@@ -75,11 +79,20 @@ class ActionModule(PairAction):
         if refused:
             return {"failed": True, "msg": refused}
         ends = {"src_host": request.repository_host, "dest_host": request.to, "folder": folder}
-        own_options = {"request": request, "started_by": started_by(variables)}
+        by = started_by(variables)
+        own_options = {"request": request, "started_by": by}
+        say = (lambda _line: None) if self._task.no_log else Display().display
+        messages = RunMessages("restore", options["notify"], by, say, write=not self._task.check_mode)
+        names = [f"{request.client}/{request.job}"]
+        messages.send(RunEvent.START, names)
         try:
-            result = super().work({**options, **ends, **own_options}, variables)
+            result: Mapping[str, Any] = super().work({**options, **ends, **own_options}, variables)
         except OSError as error:
             result = cannot_write(error, folder, _FOLDER)
+        failures = [ReportedFailure(names[0], "failed", str(result["msg"]))] if result.get("failed") else []
+        lost = messages.send_end(names, failures, summary=self.summary)
+        if lost:
+            result = {**result, "warnings": [*result.get("warnings", ()), *lost]}
         return {**result, "summary": self.summary} if self.summary else result
 
     def run_pair(

@@ -125,6 +125,11 @@ options:
     description: C(backup_textfile).
     type: path
     default: ""
+  notify:
+    description: C(backup_notify).
+    type: list
+    elements: dict
+    default: []
 seealso:
   - module: longhaul.fleet.snapshot
   - module: longhaul.fleet.transfer

@@ -135,6 +135,11 @@ options:
     description: C(migrate_textfile).
     type: path
     default: ""
+  notify:
+    description: C(migrate_notify).
+    type: list
+    elements: dict
+    default: []
   before_cutover:
     description: C(migrate_before_cutover).
     type: list

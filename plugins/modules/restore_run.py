@@ -100,6 +100,11 @@ options:
     description: The folder on the control node for the reports. Empty as C(restore_report_dir) may be.
     type: path
     default: ""
+  notify:
+    description: C(restore_notify).
+    type: list
+    elements: dict
+    default: []
 seealso:
   - module: longhaul.fleet.snapshot
   - module: longhaul.fleet.transfer

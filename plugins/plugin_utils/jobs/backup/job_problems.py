@@ -21,6 +21,7 @@ from ...hosts.trust import NONE
 from ..hooks import find_hook_problem, is_hidden
 from ..job_options import find_transfer_problems, passed_on, spec_with_jobs
 from ..mistakes import check_by_spec, check_jobs, find_misspelt, refuse_variables
+from ..notify import find_notify_problems
 from ..selection import at_most, explain_missing, read_names
 from .jobs import OF_ONE_JOB, SET_BY_ROLE, Groups, clients, given_paths, paths
 
@@ -63,7 +64,7 @@ def refuse_jobs(
     checked = check_by_spec(given, spec, _GUIDE)
     values: dict[str, Any] = {name: checked.values.get(name, option.get("default")) for name, option in spec.items()}
     hooks = {f"backup_{when}": values[f"backup_{when}"] for when in ("before", "after")}
-    problems += checked.problems
+    problems += checked.problems + find_notify_problems(values["backup_notify"] or (), "backup_notify")
     if listed:
         problems += find_problems(
             jobs,

@@ -27,6 +27,7 @@ from ...transfer.roots import child_name
 from ..hooks import find_file_problems, find_hook_problem
 from ..job_options import find_transfer_problems, spec_with_jobs
 from ..mistakes import check_by_spec, check_jobs, find_misspelt, list_problems, refuse_variables
+from ..notify import find_notify_problems
 from ..selection import at_most, explain_missing, read_names
 from .groups import Group, find_groups, find_left_out
 from .phases import Phase
@@ -123,6 +124,7 @@ def refuse_jobs(
         )
     known = frozenset(hosts)
     problems += _problems_of_hooks({kind: values[f"migrate_{kind}"] for kind in HOOKS}, known, "migrate_")
+    problems += find_notify_problems(values["migrate_notify"] or (), "migrate_notify")
     selected: ReverseJobs | None = None
     if listed and back:
         checks = list(check_jobs(jobs, spec["migrate_jobs"]["options"], REQUIRED, _GUIDE))

@@ -19,6 +19,7 @@ from ..backup.jobs import OF_ONE_JOB, SET_BY_ROLE, clients
 from ..backup.jobs import sources as backup_sources
 from ..job_options import spec_of_transfer, spec_with_jobs
 from ..mistakes import check_by_spec, check_jobs, find_misspelt
+from ..notify import find_notify_problems
 
 _GUIDE = "ansible-doc -t role longhaul.fleet.restore"
 _VARIABLES = {"client": "from", "folder": "report_dir"}  # for options of the action that have another name
@@ -91,6 +92,7 @@ def refuse_variables_of_restore(
     given = {name: options[option] for name, option in names.items() if name in spec}
     checked = check_by_spec(given, spec, _GUIDE)
     problems = [*find_misspelt(variables, spec, given), *checked.problems]
+    problems += find_notify_problems(checked.values.get("restore_notify") or (), "restore_notify")
     jobs = options.get("jobs") or []
     if isinstance(jobs, str) or not isinstance(jobs, Sequence):
         problems.append("backup_jobs is no list of jobs")

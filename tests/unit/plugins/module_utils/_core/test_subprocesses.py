@@ -33,6 +33,7 @@ ALLOWED = {
     "module_utils/_methods/ssh/service.py": {"os.fork"},  # serves a connection with a function of this very process
     "module_utils/_rsyncd/identity.py": {"os.fork"},  # looks at a folder as another user
     "plugin_utils/common/deadline.py": {"subprocess.Popen"},  # starts none, but finds those that a thread waits for
+    "plugin_utils/jobs/notify_delivery.py": {"subprocess.Popen"},  # a command of the user, on the control node
     "plugin_utils/hosts/interruption.py": {
         "os.fork"
     },  # writes what a worker that ends has to say when ansible has ended
