@@ -14,7 +14,6 @@ from typing import Any
 from ansible_collections.longhaul.fleet.plugins.modules import transfer
 from ansible_collections.longhaul.fleet.plugins.modules.migrate_run import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.control_node_action import ConductAction, Say
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.files import as_json, write_whole
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.units import now_text
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.controller import started_by
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_facts import put_clean_first
@@ -31,7 +30,8 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.jobs i
 )
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.metrics_file import MetricsFile, states_in
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report import find_failures, summarize
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report_text import render_overall
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report_facts import RunFacts, parse_report
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report_page import make_overview
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.run import MigrationRun
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.store import MigrationStore
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.verify import tell_found
@@ -151,9 +151,12 @@ class ActionModule(ConductAction):
             with contextlib.suppress(OSError, ValueError):
                 reports += [report] if (report := store.read_report(name)) else []
         path = store.path_of_report() if write and reports else ""
+        unwritten: list[str] = []
         if path:
-            write_whole(f"{path[: -len('.md')]}.json", as_json({"jobs": reports}))
-            write_whole(path, render_overall(reports, now_text(), options["started_by"]))
+            run = RunFacts(now_text(), options["started_by"], phase)
+            unwritten = store.report_all(
+                reports, lambda earlier: make_overview([parse_report(one) for one in reports], run, earlier)
+            )
             say(f"Report: {path}")
         waiting = [one["name"] for one in records if not one["failure"] and not one["switched"]]
         if waiting and write and not back and phase in ("sync", "rehearse"):
@@ -172,7 +175,7 @@ class ActionModule(ConductAction):
         messages = RunMessages("migrate", options["notify"], options["started_by"], say, write)
         names = [one["name"] for one in records]
         lost = messages.send_end(names, failures, summary=summary, report={"jobs": reports})
-        warnings = [*filter(None, [metrics.warning]), *lost]
+        warnings = [*filter(None, [metrics.warning]), *lost, *unwritten]
         return {
             "summary": summary,
             "failures": [one._asdict() for one in failures],

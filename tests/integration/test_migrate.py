@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any, Iterator
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.report.model import format_duration
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.methods import METHODS
 from ansible_collections.longhaul.fleet.tests.support import compare, refusal
 from ansible_collections.longhaul.fleet.tests.support.faults import MIB, wait_for
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
+from ansible_collections.longhaul.fleet.tests.support.html_outline import Outline
 from ansible_collections.longhaul.fleet.tests.support.loop_disk import loop_disk
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Run, Running
 from ansible_collections.longhaul.fleet.tests.support.rarely import rarely
@@ -93,8 +95,8 @@ class Migration:
         return json.loads((self.folder / f"{name}.json").read_text())
 
     def text(self, name: str = "data") -> str:
-        """Return a job's report for people."""
-        return (self.folder / f"{name}.md").read_text()
+        """Return the text of a job's report for people; with ``report``, of that on all jobs."""
+        return Outline.of((self.folder / f"{name}.html").read_text()).plain
 
 
 STATE_ROOT = "state: var/lib/longhaul"
@@ -210,22 +212,25 @@ def test_a_service_moves_with_its_tree_while_it_runs(hosts: Testbed, migration: 
     assert report["switch"]["done"] and report["phases"]["verify"]["identical"] and not report["failure"]
     assert "sync" in report["phases"]["cutover"]["phases"]  # the disk has it before the switch
     assert report["phases"]["cutover"]["files_updated"] + report["phases"]["cutover"]["files_created"] > 0
-    assert "switched over" in (migration.folder / "report.md").read_text()
+    assert "switched over" in migration.text("report")
     assert "Done" in report["next"] and "Switched over" in migration.text()
     assert changed(first) == 2  # what the workflow changed counts once, and the task of freeze.yml
 
     (stop,) = report["downtimes"]
     assert stop["from"] <= report["phases"]["cutover"]["at"] <= stop["to"] and stop["serves"] == "the new host"
-    assert f"downtime: {stop['lasted']}" in first.output and f"* {stop['lasted']} (" in migration.text()
+    assert f"downtime: {stop['lasted']}" in first.output and format_duration(stop["seconds"]) in migration.text()
     ran = [(one["name"], one["kind"], one["host"], one["result"]) for one in report["hooks"]]
     assert ran == [
         ("stop the app", "before_cutover", "alpha", "done"),
         ("tasks of freeze.yml", "before_cutover", "alpha", "done"),
         ("/usr/local/bin/app start /data/dest", "after_cutover", "beta", "done"),
     ]
-    assert "| stop the app | before_cutover | alpha |" in migration.text()
+    assert re.search(r"^\| stop the app .*\| before_cutover \| alpha \| 1 \|", migration.text(), re.MULTILINE)
+    assert re.search(
+        r"^\| data alpha:\S+ → beta:\S+ \| ✓ switched over \| 100 % \| 0 B \|", migration.text("report"), re.MULTILINE
+    )
     assert f"by {report['run']['by']}" in migration.text() and "@" in report["run"]["by"]
-    assert "times are UTC" in migration.text()
+    assert "Times are UTC" in migration.text()
 
     before = refusal.everything(hosts)
     again = migration.run()
@@ -250,8 +255,8 @@ def test_step_by_step(hosts: Testbed, migration: Migration) -> None:
 
     migration.run(migrate_phase="preflight")
     assert refusal.everything(hosts) == before
-    overview = (migration.folder / "report.md").read_text()
-    assert f"| {entries} | 4.0 MiB | 4.0 MiB (predicted) | 0 (predicted) |" in overview, overview
+    overview = migration.text("report")
+    assert f"| 4.0 MiB {entries} entries | 4.0 MiB (predicted) | 0 (predicted) |" in overview, overview
     predicted = migration.report()["phases"]["preflight"]["predicted"]
     assert list(migration.report()["phases"]) == ["preflight"]
     assert "migrate_phase=seed" in migration.report()["next"]
@@ -278,9 +283,10 @@ def test_step_by_step(hosts: Testbed, migration: Migration) -> None:
     assert changed(synced) == 1
     assert (dest / "folder1/file1").exists()  # delete was not asked for
     sent = one["bytes_sent"]  # of 1000 bytes that are the same
-    assert 0 < sent < 1000 and re.search(rf"^\| sync \|.*\| {sent} B \|", migration.text(), re.MULTILINE)
+    assert 0 < sent < 1000 and re.search(rf"^\| pass 1 of 1 \|.*\| {sent} B \|", migration.text(), re.MULTILINE)
     assert "migrate_phase=cutover (this switches over)" in migration.text()
-    shown = [int(line.split("|")[5]) for line in migration.text().splitlines() if line.startswith(("| seed", "| sync"))]
+    rows = [line.split("|") for line in migration.text().splitlines() if line.startswith(("| first copy", "| pass"))]
+    shown = [int(row[5].replace(",", "")) for row in rows if len(row) > 8]
     assert len(shown) == 2 and shown[0] == entries
 
     assert changed(migration.run(migrate_phase="sync")) == 0
@@ -399,8 +405,8 @@ def test_a_failure_before_the_switch_leaves_the_source_serving(hosts: Testbed, m
     assert "data stopped in phase cutover" in said and "/data/mended" in said and "alpha still serves" in said, said
     assert "run the same command again" in said
     assert migration.report()["failure"]["phase"] == "cutover" and not migration.report()["quiesced"]
-    assert "Stopped in phase cutover" in migration.text()
-    assert "stopped in cutover" in (migration.folder / "report.md").read_text()
+    assert "data stopped in phase cutover" in migration.text()
+    assert "stopped in cutover" in migration.text("report")
 
     # The hook is mended. Now something writes to the destination, and the comparison finds it.
     migration.jobs[0].update(before_cutover=[STOP], delete=True)
@@ -476,16 +482,16 @@ def test_pairs_go_side_by_side_and_do_not_hold_up_each_other(hosts: Testbed, mig
     assert compare.differences(source, dest) == []
     assert compare.differences(hosts.root("beta") / "data/back", hosts.root("alpha") / "data/forth") == []
     assert migration.report("there")["switch"]["done"] and migration.report("back")["switch"]["done"]
-    table = (migration.folder / "report.md").read_text()
-    assert table.count("| switched over |") == 2 and table.count("| stopped in preflight |") == 1, table
+    table = migration.text("report")
+    assert table.count("| ✓ switched over |") == 2 and table.count("| ✕ stopped in preflight ") == 1, table
     # What failed is told first, with its reason, and at the very end of the output.
     assert (
-        table.index("* **none** stopped in phase preflight")
+        table.index("none stopped in phase preflight")
         < table.index("/data/none/ does not exist")
-        < table.index("| job ")
+        < table.index("| Job ")
     )
-    assert table.index("[none](none.md)") < table.index("[there](there.md)")
-    assert "| **sum of 3** | | |" in table and "1 stopped, 2 switched over" in table, table
+    assert table.index("\n| none ") < table.index("\n| there ")
+    assert "| Sum of 3 | 1 stopped |" in table and "1 of 3 jobs stopped; 2 of 3 switched over." in table, table
     # Each had begun before the other one had made its seed.
     begun = {name: migration.report(name)["phases"]["preflight"]["at"] for name in ("there", "back")}
     seeded = {name: migration.report(name)["phases"]["seed"]["at"] for name in ("there", "back")}

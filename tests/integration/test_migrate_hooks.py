@@ -54,7 +54,7 @@ def test_a_failed_hook_is_named_with_its_output(hosts: Testbed, migration: Migra
     reports = {
         "the message": said,
         "the report of the job": migration.text(),
-        "the overview": (migration.folder / "report.md").read_text(),
+        "the overview": migration.text("report"),
         "its data": migration.report()["failure"]["reason"],
     }
     for where, text in reports.items():
@@ -269,4 +269,4 @@ def test_a_host_that_is_lost_by_tasks_of_the_control_node_takes_no_report_with_i
     migration.jobs = [migration.job("data", dest_host="localhost", **hooks)]
     said = migration.run_into_failure()
     assert "a host could not be reached, so Ansible ended its tasks" in said and "alpha still serves" in said, said
-    assert ran(hosts) == ["back"] and "stopped in cutover" in (migration.folder / "report.md").read_text()
+    assert ran(hosts) == ["back"] and "stopped in cutover" in migration.text("report")

@@ -18,6 +18,7 @@ from ansible_collections.longhaul.fleet.tests.support import compare, refusal
 from ansible_collections.longhaul.fleet.tests.support.collections_folder import collections_folder
 from ansible_collections.longhaul.fleet.tests.support.faults import MIB, wait_for
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
+from ansible_collections.longhaul.fleet.tests.support.html_outline import Outline
 from ansible_collections.longhaul.fleet.tests.support.runner import RUNNER, PrivateData, kill
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 
@@ -87,7 +88,7 @@ def test_a_migration_with_an_empty_home_and_an_inventory_that_cannot_be_written(
     summary = made.stats[REPORTS]
     assert (summary["jobs"], summary["switched_over"], summary["failed"], summary["phase"]) == (1, 1, 0, "cutover")
     assert summary["bytes_sent"] == summary["bytes"] == 30 and summary["failed_jobs"] == []
-    assert summary["report"] == str(data.folder / "longhaul-migrate/report.md") and Path(summary["report"]).exists()
+    assert summary["report"] == str(data.folder / "longhaul-migrate/report.html") and Path(summary["report"]).exists()
 
     # The folder of the inventory has nothing new in it, which Ansible would read as an inventory.
     again = data.run("longhaul.fleet.migrate", migrate_jobs=[job(0)], migrate_phase="cutover").expect_success()
@@ -121,7 +122,7 @@ def test_a_migration_by_transmit_worker_and_process(hosts: Testbed, data: Privat
     fill(hosts, 2)
     rest = data.carry("move.yml", tmp_path / "node2", migrate_jobs=jobs, **state).expect_success()
     assert is_moved(hosts, 2) and rest.stats[REPORTS]["failed"] == 0
-    assert rest.stats[REPORTS]["report"] == str(tmp_path / "lasting/longhaul-migrate/report.md")
+    assert rest.stats[REPORTS]["report"] == str(tmp_path / "lasting/longhaul-migrate/report.html")
 
 
 @pytest.mark.long
@@ -266,5 +267,8 @@ def test_four_workers_with_a_part_of_the_jobs_each_and_one_of_them_is_killed(
     switched = (hosts.root("beta") / "data/switched").read_text().split()
     assert sorted(switched) == [one["name"] for one in jobs], "each job is switched over once"
     assert all(is_moved(hosts, number) for number in range(8))
-    report = (tmp_path / "lasting/longhaul-migrate/report.md").read_text()
-    assert "0 stopped, 8 switched over" in report and len(re.findall(r"^\| \[n\d\]", report, re.MULTILINE)) == 8
+    report = Outline.of((tmp_path / "lasting/longhaul-migrate/report.html").read_text()).plain
+    assert (
+        "8 of 8 switched over." in report
+        and len(re.findall(r"^\| n\d \S+ → .* switched over ", report, re.MULTILINE)) == 8
+    )

@@ -215,7 +215,9 @@ class Stage:
         """Return the lines of the output and of the reports with bytes that change a terminal."""
         texts = {"output": output}
         for folder in self.playbooks.inventory.parent.glob("longhaul-*"):
-            texts |= {path.name: path.read_bytes() for path in folder.rglob("*") if path.suffix in (".md", ".txt")}
+            texts |= {
+                path.name: path.read_bytes() for path in folder.rglob("*") if path.suffix in (".html", ".md", ".txt")
+            }
         return [
             f"{name}: {line[max(0, at.start() - 90) : at.end() + 30]!r}"
             for name, text in texts.items()

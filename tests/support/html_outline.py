@@ -16,6 +16,7 @@ INSIDE = {  # of which elements something must be a child
     "li": {"ul"}, "tr": {"thead", "tbody", "tfoot"}, "td": {"tr"}, "th": {"tr"}, "dt": {"div", "dl"},
     "dd": {"div", "dl"}, "caption": {"table"}, "summary": {"details"}, "figcaption": {"figure"}, "desc": {"svg"},
 }  # fmt: skip
+LINES = {"h1", "h2", "h3", "p", "tr", "caption", "dt", "dd", "li", "summary", "figcaption", "svg", "title"}
 BLOCKS = {"p", "ul", "table", "div", "section", "figure", "details", "dl"}
 
 
@@ -27,7 +28,8 @@ class Outline(HTMLParser):
         self.problems: list[str] = []
         self.names: list[str] = []
         self.tags: dict[str, list[dict[str, str]]] = defaultdict(list)
-        self.text = ""
+        self._text: list[str] = []
+        self._plain: list[str] = []
         self._open: list[str] = []
 
     @classmethod
@@ -42,6 +44,16 @@ class Outline(HTMLParser):
         outline.close()
         outline.problems += [f"{name} is not closed" for name in outline._open]
         return outline
+
+    @property
+    def text(self) -> str:
+        """The text as it stands in the file."""
+        return "".join(self._text)
+
+    @property
+    def plain(self) -> str:
+        """The text with one line for each block, and one for each row of a table, whose cells stand between bars."""
+        return "\n".join(" ".join(line.split()) for line in "".join(self._plain).splitlines() if line.strip())
 
     @property
     def headings(self) -> list[int]:
@@ -59,6 +71,7 @@ class Outline(HTMLParser):
             self.problems.append(f"{tag} in p")
         self.names.append(tag)
         self.tags[tag].append({name: value or "" for name, value in attrs})
+        self._plain.append(" | " if tag in ("td", "th") else "\n" if tag in LINES else " ")
         if tag not in VOID:
             self._open.append(tag)
 
@@ -75,8 +88,10 @@ class Outline(HTMLParser):
             self.problems.append(f"</{tag}> in {self._open[-1:]}")
         else:
             self._open.pop()
+        self._plain.append(" |" if tag == "tr" else "")
 
     def handle_data(self, data: str) -> None:
         """Keep the text."""
         if self._open[-1:] != ["style"]:
-            self.text += data
+            self._text.append(data)
+            self._plain.append(" ".join(data.split("\n")))

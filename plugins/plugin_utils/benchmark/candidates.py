@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ..transfer.bottleneck import DEST_CPU, DEST_DISK, NETWORK, SOURCE_CPU, SOURCE_DISK
+from ..transfer.diagnosis import DEST_CPU, DEST_DISK, NETWORK, SOURCE_CPU, SOURCE_DISK
 from ..transfer.plan import STREAMS_UNASKED
 from .abilities import TLS, Ability, is_encrypted
 from .measurement import Candidate, DiskMeasurement, PairMeasurement, ProcessorMeasurement

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..common.units import format_bytes, format_seconds
-from ..transfer.bottleneck import DEST_CPU, DEST_DISK, NETWORK, SOURCE_CPU, SOURCE_DISK
+from ..transfer.diagnosis import DEST_CPU, DEST_DISK, NETWORK, SOURCE_CPU, SOURCE_DISK
 from ..transfer.methods import METHODS
 from .abilities import Ability
 from .candidates import (

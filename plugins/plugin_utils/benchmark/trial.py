@@ -22,7 +22,7 @@ from ..common.refusal import Refusal
 from ..common.units import format_bytes
 from ..hosts.host_runner import HostFailed, HostRunner, fails_alone
 from ..hosts.interruption import Interruption
-from ..transfer.bottleneck import SOURCE_DISK
+from ..transfer.diagnosis import SOURCE_DISK
 from ..transfer.report import TransferError
 from ..transfer.session import Session
 from .abilities import PLAIN, Ability

@@ -213,8 +213,8 @@ MARKUP = """
 {% endfor %}
 </main>
 <footer>
-<p class="dim">Made {{ page.made_at }}{% if page.made_by %} by {{ page.made_by }}{% endif %} with longhaul.fleet. Times
-are UTC where nothing else is said. The same figures are in the JSON file beside this one.</p>
+<p class="dim">Made {{ page.made_at }}{% if page.made_by %} by {{ page.made_by }}{% endif %} with longhaul.fleet.
+Times are UTC where nothing else is said. The same figures are in the JSON file beside this one.</p>
 {% if page.earlier %}<details><summary>Earlier reports ({{ page.earlier | length }})</summary>
 <ul>{% for one in page.earlier %}<li><a href="{{ link_to(one.file) }}">{{ one.when }}</a></li>{% endfor %}</ul>
 </details>

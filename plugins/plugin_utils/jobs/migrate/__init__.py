@@ -19,7 +19,9 @@ To read in this order:
 All of these but ``workflow`` decide without asking anyone. What the workflow uses:
 
 * ``job_run``: transfers, hooks and writes of one run of one job, of which its steps are made;
-* ``hosts``: the two hosts of a job; ``store``, ``report_text``: states and reports on the control node;
+* ``hosts``: the two hosts of a job; ``store``: states and reports on the control node; ``samples``: progress over time;
+* ``report_text``: the lines of the terminal; ``report_page``: pages for people, of ``report_facts``, ``report_charts``
+  and ``job_blocks``;
 * ``metrics_file``: the file of metrics, which is replaced while a run is at work;
 * ``run``: one call of the action migrate_run, which gives the workflows of its jobs to the scheduler (``fleet``).
 """

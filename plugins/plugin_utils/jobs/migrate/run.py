@@ -42,7 +42,10 @@ from .metrics_file import METRICS_PERIOD, MetricsFile
 from .phases import Phase, Step
 from .record import record_id
 from .report import JobRecord
-from .report_text import render_report, render_summary
+from .report_facts import RunFacts, parse_report
+from .report_page import make_job_page
+from .report_text import render_summary
+from .samples import ProgressSample, add_sample, is_due
 from .state import BEFORE, HOOKS, MigrationState, Readiness, firmness
 from .store import MigrationStore
 from .verify import compare_job
@@ -166,7 +169,9 @@ class MigrationRun:
         return self._schedule({name: partial(workflow, name) for name in names}, self.metrics)
 
     def _progress(self, running: Mapping[str, Status]) -> None:
+        """Show how far the transfers are, and keep that for the metrics and for the charts of reports."""
         self.metrics.running = dict(running)
+        self._keep_samples(running)
         self._teller.progress(running)
 
     def _schedule(
@@ -213,6 +218,17 @@ class MigrationRun:
         known = [forecast_job(one).seconds if one is not None else None for one in states]
         mine = forecast_job(state).seconds
         return self._size(state.name) if mine is None or None in known else mine
+
+    def _keep_samples(self, running: Mapping[str, Status]) -> None:
+        now = time.time()
+        for name, status in running.items():
+            workflow = self._workflows.get(name)
+            phase = workflow.step.value if workflow else ""
+            if workflow is None or self._check or not is_due(workflow.state.samples, phase, now):
+                continue
+            progress = status.progress
+            counts = (progress.bytes_done, progress.bytes_total, progress.files_done, progress.files_total)
+            workflow.state.samples = add_sample(workflow.state.samples, ProgressSample(int(now), phase, *counts))
 
     def _record(self, workflow: MigrationWorkflow) -> JobRecord:
         result, switch = workflow.result, workflow.state.switch
@@ -322,7 +338,7 @@ class MigrationRun:
                 forecast = self._forecast(state)
                 if report and report.get("forecast") != forecast:
                     report["forecast"] = forecast
-                    self.store.report(name, report, render_report(report))
+                    self._write_report(report)
 
     def _time_of(self, members: Mapping[str, MigrationState | None], seconds: Mapping[str, float]) -> float:
         """Return how long jobs of a group take together, of which each takes its ``seconds``."""
@@ -414,8 +430,13 @@ class MigrationRun:
         expects = state.passes[-1].files_total if state is not None and state.passes else 0
         return session_of(job, hosts, check, self._teller.tell_of_one, self._memory, is_last, expects=expects, **own)
 
+    def _write_report(self, report: Mapping[str, Any]) -> None:
+        run = RunFacts(now_text(), self._options.started_by, self._options.phase.value)
+        unwritten = self.store.report(report["name"], report, lambda: make_job_page(parse_report(report), run))
+        self.hints += [unwritten] if unwritten else []
+
     def _report(self, report: Mapping[str, Any]) -> None:
-        self.store.report(report["name"], report, render_report(report))
+        self._write_report(report)
         self._totals[report["name"]] = dict(report["totals"])
         self.hints += [f"{report['name']}: {hint}" for hint in report["hints"]]
         if not self._teller.is_many:

@@ -17,6 +17,7 @@ from typing import Any
 from ...common.typed_json import EMPTY, SPARSE, dump_dataclass, parse_dataclass
 from ..hook_steps import HookRun
 from ..source_changes import tell_changes
+from .samples import ProgressSample
 
 # The lists of hooks: keys of a job, and role variables for all jobs.
 BEFORE, AFTER, FAILED, SWITCH_FAILED = HOOKS = ("before_cutover", "after_cutover", "cutover_failed", "switch_failed")
@@ -329,6 +330,7 @@ class MigrationState:
     begun_again: str = field(default="", metadata=SPARSE)
     rates: MeasuredRates | None = None
     cutover_forecast: CutoverForecast | None = None  # of the last cutover
+    samples: list[ProgressSample] = field(default_factory=list, metadata=SPARSE)  # at most MOST_SAMPLES
     kept: bool = field(default=False, metadata=SPARSE)  # the destination has a record; a run notices if it is gone
 
     @classmethod

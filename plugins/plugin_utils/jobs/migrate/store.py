@@ -6,11 +6,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...common.files import Folder
+from ...report.archive import keep_earlier, save_page
+from ...report.model import EarlierReport, Page
 from .state import MigrationState, parse_state
+
+_OVERALL = "report"  # the name of the report on all jobs
 
 
 class MigrationStore:
@@ -30,7 +34,7 @@ class MigrationStore:
 
     def path_of_report(self) -> str:
         """Return the path of the report on all jobs, for people."""
-        return self._folder.path_of("report.md")
+        return self._folder.path_of(f"{_OVERALL}.html")
 
     def read_report(self, job: str) -> Mapping[str, Any]:
         """Return the last report of a job, empty if there is none. Raises OSError, and ValueError if it is none."""
@@ -40,10 +44,29 @@ class MigrationStore:
         """Write the state of a job, whole and on the disk when this returns. Raises OSError."""
         self._folder.save(_state(state.name), state.dump())
 
-    def report(self, job: str, report: Mapping[str, Any], text: str) -> None:
-        """Write a job's report, for programs and for people. Raises OSError."""
+    def report(self, job: str, report: Mapping[str, Any], make: Callable[[], Page]) -> str:
+        """Write a job's report, for programs and for people. Raises OSError if that for programs cannot be written.
+
+        Return why that for people could not be written, empty if it was.
+        """
         self._folder.save(f"{job}.json", report)
-        self._folder.write(f"{job}.md", text)
+        return save_page(self._folder, job, lambda _earlier: make())
+
+    def report_all(
+        self, reports: Sequence[Mapping[str, Any]], make: Callable[[Sequence[EarlierReport]], Page]
+    ) -> list[str]:
+        """Write the report on all jobs, and keep the one before; return why that could not be done.
+
+        That for programs has no samples: the report of each job has them.
+        """
+        keep_earlier(self._folder, _OVERALL)
+        jobs = [{name: value for name, value in one.items() if name != "samples"} for one in reports]
+        problems = [save_page(self._folder, _OVERALL, make)]
+        try:
+            self._folder.save(f"{_OVERALL}.json", {"jobs": jobs})
+        except OSError as error:
+            problems.append(f"{self._folder.path_of(f'{_OVERALL}.json')} could not be written: {error.strerror}")
+        return [one for one in problems if one]
 
 
 def _state(job: str) -> str:

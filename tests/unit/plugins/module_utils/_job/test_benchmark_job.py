@@ -16,8 +16,15 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._job import benchma
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.request import parse_benchmark_request
 
 REQUEST = {
-    **{"part": "benchmark", "peer_name": "other", "work": "disk", "seconds": 0.5, "bytes": 1 << 20},
-    **{"rules": [], "one_file_system": False, "streams": 1, "ratio": 1.0},
+    "part": "benchmark",
+    "peer_name": "other",
+    "work": "disk",
+    "seconds": 0.5,
+    "bytes": 1 << 20,
+    "rules": [],
+    "one_file_system": False,
+    "streams": 1,
+    "ratio": 1.0,
 }
 
 

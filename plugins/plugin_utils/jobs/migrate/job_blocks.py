@@ -1,0 +1,211 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A migration job on a page: its charts, passes, hooks, comparison, deletions and owners. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
+
+from ...common.units import format_bytes, format_size, seconds_of
+from ...report.model import (
+    Cell,
+    Chart,
+    ChartRow,
+    Column,
+    Fact,
+    FactList,
+    NoticeList,
+    PageBlock,
+    Table,
+    Tone,
+    format_duration,
+)
+from ..hook_steps import HookRun
+from .report_charts import changed_charts, charts_over_time, downtime_charts
+from .report_facts import (
+    JobPass,
+    JobReport,
+    count_changed,
+    find_downtimes,
+    find_notices,
+    find_passes,
+    tell_comparison,
+    tell_end,
+    tell_time,
+)
+from .state import MigrationState, TransferSummary
+
+_MOST_ROWS = 100  # of hooks, deletions and differences of a job
+
+
+def job_blocks(report: JobReport, with_notices: bool = True) -> list[PageBlock]:
+    state, more = report.state, report.more
+    identity, run = state.identity, state.run
+    last = state.passes[-1] if state.passes else more.predicted
+    facts = [
+        Fact("From", tell_end(identity.src_host, identity.src)),
+        Fact("To", tell_end(identity.dest_host, identity.dest)),
+        Fact("Last run", tell_time(run.at), f"by {run.by}, up to phase {run.phase}"),
+        Fact("Method", last.method if last else "not known yet", last.method_reason if last else ""),
+        Fact("Encrypted", {True: "yes", False: "no", None: "not known"}[last.encrypted if last else None]),
+        Fact("Next", more.next),
+    ]
+    if state.stopped and state.stopped_at:
+        since = f"{identity.src_host} is stopped since {tell_time(state.stopped_at)}"
+        facts.append(Fact("Downtime", since, tone=Tone.BAD))
+    for one in state.downtimes:
+        took = format_duration((seconds_of(one.to) or 0) - (seconds_of(one.since) or 0))
+        rehearsal = " (rehearsal)" if one.rehearsal else ""
+        when = f"{tell_time(one.since)} to {tell_time(one.to)}, then served by {one.serves}"
+        facts.append(Fact("Downtime", f"{took}{rehearsal}", when))
+    if more.forecast.seconds:
+        facts.append(Fact("Downtime to expect", f"about {more.forecast.lasted}", more.forecast.why))
+    blocks: list[PageBlock] = [FactList(facts)]
+    notices = find_notices(report) if with_notices else []
+    blocks += [NoticeList("", notices)] if notices else []
+    charts: list[Chart] = [
+        *charts_over_time([report]),
+        *changed_charts(state),
+        *downtime_charts(find_downtimes([report])[0]),
+    ]
+    blocks += [ChartRow(charts)] if charts else []
+    made = find_passes(report)
+    blocks += [_pass_table(made)] if made else []
+    blocks += [_hook_table(state.hooks)] if state.hooks else []
+    blocks += _proof(state)
+    blocks += _deletions(state.passes)
+    return [*blocks, *_owners(last)]
+
+
+def _pass_table(passes: Sequence[JobPass]) -> Table:
+    numbers = ("Entries", "Changed", "Deleted", "Changed meanwhile", "Size", "Sent", "Took", "Rate")
+    columns = [Column(title, is_number=title in numbers) for title in ("Pass", "Ended", "Method", *numbers)]
+    rows = [
+        (
+            Cell(name),
+            Cell(one.at.replace("T", " ").replace("Z", "")),
+            Cell(one.method, note="" if one.encrypted or one.encrypted is None else "not encrypted"),
+            Cell(f"{one.files_total:,}"),
+            Cell(f"{count_changed(one):,}"),
+            Cell(f"{one.files_deleted:,}"),
+            Cell(f"{one.changed_meanwhile.count:,}", note=one.changed_meanwhile.example),
+            Cell(format_size(one.bytes_total, one.bytes_apparent)),
+            Cell(format_bytes(one.bytes_sent)),
+            Cell(format_duration(one.duration)),
+            Cell(f"{format_bytes(one.throughput)}/s" if one.throughput else ""),
+        )
+        for name, one in passes
+    ]
+    return Table("Passes", columns, rows)
+
+
+def _hook_table(hooks: Sequence[HookRun]) -> Table:
+    """Return all attempts of hooks."""
+    columns = [Column(title) for title in ("Hook", "List", "Host", "Attempt", "Began", "Took", "Result")]
+    attempts: dict[tuple[str, str, str], int] = {}
+    rows = []
+    for one in hooks:
+        key = (one.kind, one.host, one.name)
+        attempts[key] = attempts.get(key, 0) + 1
+        code = "" if one.rc is None else f" (rc {one.rc})"
+        tone = {"done": Tone.GOOD, "failed": Tone.BAD}.get(one.result, Tone.CAUTION)
+        took = format_duration(max(0.0, one.ended - one.began)) if one.ended else ""
+        rows.append(
+            (
+                Cell(one.name, note="" if one.hidden or one.what == one.name else one.what),
+                Cell(one.kind),
+                Cell(one.host),
+                Cell(str(attempts[key])),
+                Cell(tell_time(one.at)),
+                Cell(took),
+                Cell(f"{one.result or 'not ended'}{code}", tone),
+            )
+        )
+    return Table("Hooks, each attempt", columns, rows[-_MOST_ROWS:])
+
+
+def _proof(state: MigrationState) -> list[PageBlock]:
+    """Return the last comparison of both trees."""
+    found = state.phases.verify or state.phases.verify_failed
+    if found is None:
+        return [FactList([Fact("Comparison", "not made yet")])]
+    verdict = (
+        f"{found.dest.entries:,} of {found.source.entries:,} entries are the same"
+        if found.identical
+        else f"the trees differ in {counted(found.differences_total, 'place', 'places')}"
+    )
+    tone = Tone.GOOD if found.identical else Tone.BAD
+    facts = FactList(
+        [
+            Fact(
+                "Comparison",
+                verdict,
+                f"{tell_comparison(found)}, {tell_time(found.at)}, in {format_duration(found.duration)}",
+                tone,
+            )
+        ]
+    )
+    kinds = sorted({*found.source.types, *found.dest.types})
+    columns = [Column("Tree"), *(Column(title, is_number=True) for title in ("Entries", "Bytes", *map(_kind, kinds)))]
+    sides = (("source", found.source), ("destination", found.dest))
+    rows = [
+        (
+            Cell(side),
+            Cell(f"{one.entries:,}"),
+            Cell(f"{one.bytes:,}"),
+            *(Cell(f"{one.types.get(kind, 0):,}") for kind in kinds),
+        )
+        for side, one in sides
+    ]
+    blocks: list[PageBlock] = [facts, Table("Both trees as they were compared", columns, rows)]
+    if found.differences:
+        columns = [Column(title) for title in ("Path", "Difference", "In")]
+        more = f"Differences ({min(len(found.differences), _MOST_ROWS)} of {found.differences_total})"
+        shown = [
+            (Cell(str(one.get("path", "")), code=True), Cell(str(one.get("kind", "")), Tone.BAD), Cell(_fields(one)))
+            for one in found.differences[:_MOST_ROWS]
+        ]
+        blocks.append(Table(more, columns, shown))
+    return blocks
+
+
+def _kind(letter: str) -> str:
+    return {"f": "Files", "d": "Folders", "l": "Links"}.get(letter, letter)
+
+
+def _fields(one: Mapping[str, object]) -> str:
+    fields = one.get("fields")
+    return ", ".join(map(str, fields)) if isinstance(fields, (list, tuple)) else ""
+
+
+def _deletions(passes: Sequence[TransferSummary]) -> list[PageBlock]:
+    total, named = sum(one.files_deleted for one in passes), [path for one in passes for path in one.deleted]
+    if not total:
+        return []
+    rows = [(Cell(path, code=True),) for path in named[:_MOST_ROWS]]
+    return [Table(f"Deleted at the destination ({len(rows)} of {total:,})", [Column("Path")], rows)] if rows else []
+
+
+def _owners(last: TransferSummary | None) -> list[PageBlock]:
+    """Return users and groups that are not the same on both hosts, as the last transfer found them."""
+    found = last.owner_mismatches if last else None
+    rows = [
+        (
+            Cell(f"{one.get('type', '')} {one.get('name') or one.get('id', '')}"),
+            Cell(str(one.get("id", ""))),
+            Cell(str(one.get("name_there") or "none")),
+            Cell("none" if one.get("id_there") is None else str(one["id_there"])),
+            Cell("number" if one.get("numeric_ids") else "name"),
+            Cell(str(one.get("entries", ""))),
+            Cell(str(one.get("path", "")), code=True),
+        )
+        for one in (found if isinstance(found, list) else [])[:_MOST_ROWS]
+        if isinstance(one, Mapping)
+    ]
+    titles = ("Owner", "Number", "Name of the number there", "Number of the name there", "Kept by", "Entries", "First")
+    columns = [Column(title, is_number=title == "Entries") for title in titles]
+    return [Table("Owners that the hosts name or number otherwise", columns, rows)] if rows else []

@@ -1,0 +1,305 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The facts of reports of migrations: what each job and each downtime came to, and the headline of a page. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
+
+from ...common.typed_json import EMPTY, parse_dataclass
+from ...common.units import both_times, format_bytes, seconds_of
+from ...report.model import (
+    Fact,
+    Notice,
+    Tone,
+    format_duration,
+)
+from .samples import bytes_left, latest_rate
+from .state import ComparisonResult, MigrationState, Stage, TransferSummary, parse_state
+
+
+@dataclass
+class ExpectedDowntime:
+    """How long the source will be stopped, as far as known."""
+
+    seconds: float = 0.0
+    lasted: str = ""
+    why: str = ""
+
+
+@dataclass
+class JobTotals:
+    """The sums of all transfers of a job."""
+
+    entries: int = 0
+    bytes: int = 0
+    bytes_apparent: int = 0
+    bytes_sent: int = 0
+    files_deleted: int = 0
+
+
+@dataclass
+class ReportMembers:
+    """The members of a job's report beside its state."""
+
+    next: str = ""
+    check_mode: bool = False
+    predicted: TransferSummary | None = field(default=None, metadata=EMPTY)
+    deletions: str = ""
+    forecast: ExpectedDowntime = field(default_factory=ExpectedDowntime)
+    totals: JobTotals = field(default_factory=JobTotals)
+
+
+class JobReport(NamedTuple):
+    """The report of a job, as its JSON file has it."""
+
+    state: MigrationState
+    more: ReportMembers
+
+
+class RunFacts(NamedTuple):
+    """The run that makes a report."""
+
+    now: str  # UTC
+    by: str
+    phase: str = ""
+
+
+class Downtimes(NamedTuple):
+    """The downtime of a group, or of a job that switches over alone."""
+
+    name: str
+    reports: Sequence[JobReport]
+    expected: float  # seconds; 0: not known yet
+    real: float  # 0: it was not stopped yet
+    begin: str
+    end: str
+    is_rehearsal: bool
+
+
+class JobStanding(NamedTuple):
+    """Where a job stands, in a word."""
+
+    word: str
+    tone: Tone
+    rank: int  # the sick ones first
+
+
+class JobPass(NamedTuple):
+    name: str
+    made: TransferSummary
+
+
+def parse_report(value: object) -> JobReport:
+    """Return the report that a file holds, of this version or the one before. Raises WrongShape."""
+    return JobReport(parse_state(value), parse_dataclass(ReportMembers, value, "the report"))
+
+
+def find_standing(report: JobReport) -> JobStanding:
+    state = report.state
+    if state.failure is not None:
+        return JobStanding(f"stopped in {state.failure.phase}", Tone.BAD, 0)
+    if state.stage is Stage.SWITCHING:
+        return JobStanding("switch begun, not ended", Tone.BAD, 0)
+    if state.stage is Stage.STOPPED:
+        return JobStanding("source stopped", Tone.CAUTION, 1)
+    if state.stage is Stage.SWITCHED:
+        compared = state.is_compared or state.run.verify == "none"
+        return (
+            JobStanding("switched over", Tone.GOOD, 4)
+            if compared
+            else JobStanding("switched over, not compared", Tone.CAUTION, 2)
+        )
+    phases = state.phases
+    if state.is_back and phases.sync is not None:
+        return JobStanding("copied back", Tone.GOOD, 4)
+    for made, word in (
+        (phases.rehearsal, "rehearsed"),
+        (phases.sync, "up to date"),
+        (phases.seed, "first copy made"),
+        (phases.preflight, "preflight passed"),
+    ):
+        if made is not None:
+            return JobStanding(word, Tone.PLAIN, 3)
+    return JobStanding("not begun", Tone.PLAIN, 3)
+
+
+def find_notices(report: JobReport) -> list[Notice]:
+    """Return what a person must know of a job, the worst first."""
+    state, more = report.state, report.more
+    found = []
+    if state.failure is not None:
+        subject = f"{state.name} stopped in phase {state.failure.phase} ({tell_time(state.failure.at)})"
+        found.append(Notice(subject, state.failure.reason, more.next))
+    elif state.stage is Stage.SWITCHING or state.stopped:
+        found.append(Notice(f"{state.name}: {find_standing(report).word}", more.next))
+    if more.deletions:
+        found.append(Notice(f"{state.name} deletes", more.deletions, tone=Tone.CAUTION))
+    told = [warning for warning in (*state.run.notes, *state.warnings) if warning != more.deletions]
+    return [*found, *(Notice(state.name, text, tone=Tone.CAUTION) for text in dict.fromkeys(told))]
+
+
+def find_left(report: JobReport) -> int | None:
+    """Return the bytes that a job has still to bring, as its last pass knew; None if that is not known."""
+    state = report.state
+    last = state.samples[-1] if state.samples else None
+    ended = max((seconds_of(one.at) or 0 for one in state.passes), default=0)
+    if last is not None and last.at > ended:
+        return bytes_left(state.samples)
+    if state.is_seeded:
+        return 0
+    predicted = report.more.predicted or (state.phases.preflight.predicted if state.phases.preflight else None)
+    return predicted.bytes_total if predicted else None
+
+
+def time_left(report: JobReport, left: int | None) -> str:
+    rate = latest_rate(report.state.samples) if left else None
+    return f"{format_duration(left / rate)} at {format_bytes(rate)}/s" if left and rate else ""
+
+
+def find_total(report: JobReport) -> int:
+    samples, predicted = report.state.samples, report.more.predicted
+    last = samples[-1].bytes_total if samples else 0
+    return report.more.totals.bytes or last or (predicted.bytes_total if predicted else 0)
+
+
+def find_passes(report: JobReport) -> list[JobPass]:
+    """Return the transfers of a job in their order, each with a name."""
+    phases = report.state.phases
+    predicted = phases.preflight.predicted if phases.preflight else None
+    passes = phases.sync.passes if phases.sync else []
+    found = [
+        ("preflight (predicted)", predicted),
+        ("first copy", phases.seed),
+        *((f"pass {number} of {len(passes)}", one) for number, one in enumerate(passes, 1)),
+        ("rehearsal", phases.rehearsal.cutover if phases.rehearsal else None),
+        ("final pass", phases.cutover),
+    ]
+    return [JobPass(name, one) for name, one in found if one is not None]
+
+
+def count_changed(one: TransferSummary) -> int:
+    return min(one.files_created + one.files_updated + one.attributes_changed, one.files_total)
+
+
+def find_downtimes(reports: Sequence[JobReport]) -> list[Downtimes]:
+    """Return the downtime of each group and of each job that switches over alone, in the order of the jobs."""
+    units: dict[str, list[JobReport]] = {}
+    for one in reports:
+        if not one.state.is_back:
+            group = one.state.group.name if one.state.group else ""
+            units.setdefault(f"group {group}" if group else one.state.name, []).append(one)
+    found = [_downtime_of(name, members) for name, members in units.items()]
+    back = [one for one in reports if one.state.is_back]
+    return found + [Downtimes(one.state.name, [one], 0.0, 0.0, "", "", False) for one in back]
+
+
+def _downtime_of(name: str, reports: Sequence[JobReport]) -> Downtimes:
+    expected = max((one.more.forecast.seconds for one in reports), default=0.0)
+    ended = [downtime for one in reports for downtime in one.state.downtimes]
+    real = [one for one in ended if not one.rehearsal] or ended
+    if not real:
+        return Downtimes(name, reports, expected, 0.0, "", "", False)
+    end = max(one.to for one in real)
+    begin = min(one.since for one in real if one.to == end or len(reports) > 1)
+    begin = max((one.since for one in real if one.since <= end), default=begin) if len(reports) == 1 else begin
+    seconds = float((seconds_of(end) or 0) - (seconds_of(begin) or 0))
+    return Downtimes(name, reports, expected, max(0.0, seconds), begin, end, bool(real[-1].rehearsal))
+
+
+def make_headline(
+    reports: Sequence[JobReport], units: Sequence[Downtimes], run: RunFacts, attention: int
+) -> list[Fact]:
+    moved = [one for one in reports if not one.state.is_back]
+    totals = [one.more.totals for one in moved]
+    ends = [sorted({getattr(one.state.identity, side) for one in moved}) for side in ("src_host", "dest_host")]
+    entries, size, sent = (sum(getattr(one, name) for one in totals) for name in ("entries", "bytes", "bytes_sent"))
+    begin, end = _period(reports)
+    return [
+        Fact(
+            "What moved",
+            f"{format_bytes(size)} in {entries:,} entries",
+            f"{counted(len(moved), 'job', 'jobs')}, from {name_some(ends[0])} to {name_some(ends[1])}; "
+            f"{format_bytes(sent)} sent",
+        ),
+        Fact("Began", tell_time(begin) or "not begun"),
+        Fact("Ended", tell_time(end) or "not begun"),
+        _downtime_fact(units),
+        _verified_fact(moved),
+        Fact("Run by", run.by or "not known", f"up to phase {run.phase}" if run.phase else ""),
+        Fact(
+            "Needs attention",
+            counted(attention, "thing", "things") if attention else "nothing",
+            tone=Tone.BAD if any(one.state.failure for one in reports) else Tone.CAUTION if attention else Tone.GOOD,
+        ),
+    ]
+
+
+def _downtime_fact(units: Sequence[Downtimes]) -> Fact:
+    real = [one for one in units if one.real and not one.is_rehearsal]
+    expected = [one for one in units if one.expected]
+    if real:
+        longest = max(real, key=lambda one: one.real)
+        shown = [f"{one.name} {format_duration(one.real)}" for one in sorted(real, key=lambda one: -one.real)]
+        return Fact("Downtime", f"{format_duration(longest.real)} at most", list_some(shown))
+    if expected:
+        longest = max(expected, key=lambda one: one.expected)
+        shown = [
+            f"{one.name} {format_duration(one.expected)}" for one in sorted(expected, key=lambda one: -one.expected)
+        ]
+        return Fact("Downtime to expect", f"about {format_duration(longest.expected)}", list_some(shown))
+    return Fact("Downtime", "none yet", "how long it will be is not known yet")
+
+
+def _verified_fact(reports: Sequence[JobReport]) -> Fact:
+    found = [one.state.phases.verify for one in reports if one.state.phases.verify is not None]
+    how = sorted({tell_comparison(one) for one in found})
+    entries = sum(one.dest.entries for one in found)
+    if not found:
+        return Fact("Verified", f"0 of {len(reports)} jobs", "the trees were not compared yet")
+    return Fact(
+        "Verified",
+        f"{len(found)} of {counted(len(reports), 'job', 'jobs')}",
+        f"{', '.join(how)}; {entries:,} of {sum(one.source.entries for one in found):,} entries are the same",
+        Tone.GOOD if len(found) == len(reports) else Tone.PLAIN,
+    )
+
+
+def tell_comparison(found: ComparisonResult) -> str:
+    return (
+        f"by content ({found.algorithm}) and attributes" if found.compared == "checksum" else "by size and attributes"
+    )
+
+
+def _period(reports: Iterable[JobReport]) -> tuple[str, str]:
+    """Return when the first transfer began and the last step ended; times as reports have them sort as texts."""
+    begins: list[str] = []
+    ends: list[str] = []
+    for one in (report.state for report in reports):
+        begins += [one.seeding.at] if one.seeding else [made.at for made in one.passes[:1]]
+        switch = one.switch.at if one.switch else ""
+        compared = one.phases.verify.at if one.phases.verify else ""
+        ends += [text for text in (*(made.at for made in one.passes), switch, compared) if text]
+    return min(begins, default=""), max(ends, default="")
+
+
+def tell_time(text: str) -> str:
+    return both_times(seconds_of(text) or 0) if text else ""
+
+
+def tell_end(host: str, path: str) -> str:
+    return f"{host}:{path}"
+
+
+def name_some(names: Sequence[str], most: int = 3) -> str:
+    return ", ".join(names) if len(names) <= most else f"{len(names)} hosts"
+
+
+def list_some(texts: Sequence[str], most: int = 4) -> str:
+    return ", ".join(texts[:most]) + (f" and {len(texts) - most} more" if len(texts) > most else "")
