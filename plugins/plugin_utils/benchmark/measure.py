@@ -137,7 +137,7 @@ class _PairBenchmark:
             "streams": 1,
             "ratio": _MADE_RATIO,
         }
-        request.update(more)  # type: ignore[typeddict-item]
+        request.update(more)  # type: ignore[typeddict-item]  # parts of a request
         return request
 
     def _run(self, side: str, request: BenchmarkRequest, until: Sequence[str] = ()) -> Status:

@@ -57,7 +57,7 @@ def spec_with_jobs(role: str, set_by_role: Mapping[str, str], of_one_job: Collec
     }
 
 
-def passed_on(job: Mapping[str, Any], set_by_role: Collection[str] = ()) -> dict[str, Any]:
+def passed_on(job: Mapping[str, Any], set_by_role: Collection[str] = ()) -> dict[str, object]:
     """Return what a job says of its transfer."""
     names = _options_of_transfer().keys() - set_by_role
     return {name: value for name, value in job.items() if name in names and value is not None}

@@ -15,8 +15,8 @@ from ...common.prometheus import MetricSample, gauge
 from ...common.units import seconds_of
 from ...fleet.rows import State
 from ...transfer.status import Status
+from .forecast import forecast_job
 from .job_status import standing_of
-from .report import make_report
 from .state import Identity, MigrationState, Stage
 
 _PHASES = ("preflight", "seed", "sync", "cutover", "switch", "verify")
@@ -89,7 +89,7 @@ def figures_of(
         last_run=_time(state.run.at),
         last_success=max((at for at in map(_time, ended) if at is not None), default=None),
         stopped_since=_time(state.stopped_at) if is_stopped else None,
-        forecast=make_report(state)["forecast"].get("seconds"),
+        forecast=None if state.is_switched else forecast_job(state).seconds,
         downtime=_seconds_between(downs[-1].since, downs[-1].to) if downs else None,
         verified=state.is_compared,
         verified_at=_time(verified.at) if verified else None,

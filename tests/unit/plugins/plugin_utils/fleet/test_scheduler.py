@@ -276,7 +276,7 @@ def test_in_their_cutover_jobs_on_other_disks_run_side_by_side_the_longest_first
 
         return live
 
-    scheduler = Scheduler(limits, 4, lambda _known: None, None, {"server": list(disks)}, in_cutover)
+    scheduler = Scheduler(limits, 4, lambda _known: None, None, {"server": list(disks)}, in_cutover=in_cutover)
     jobs = [Waiting(rank(0, 0, number), name, pair) for number, name in enumerate(disks)]
     scheduler.run(jobs, {name: make(name) for name in disks})
     assert order.index("long ends") < order.index("short begins")
