@@ -51,13 +51,15 @@ class ActionModule(ConductAction):
     """Do one part of a run."""
 
     documentation = DOCUMENTATION
+    role = "backup"
     users_own = ("hooks", "folder", "hook_folder")  # paths and names of the user's, which the role uses
 
     def refuse(self, given: Mapping[str, Any], variables: Mapping[str, Any]) -> str:
         """Return what is wrong with the variables of the role, before any host is asked."""
-        if given.get("part") != "begin":
+        if given.get("part") != "begin" or not isinstance(given.get("variables"), Mapping):
             return super().refuse(given, variables)
-        return refuse_jobs(given, variables["groups"], is_automated(variables), variables)
+        written = {**given, **given["variables"]}
+        return refuse_jobs(written, variables["groups"], is_automated(variables), variables)
 
     def act(self, options: Mapping[str, Any], *, write: bool) -> Mapping[str, object]:
         """Do the part that the options name. The first one finds the folders, before any task of a hook runs."""

@@ -48,14 +48,16 @@ class ActionModule(ConductAction):
     """Do one part of a run."""
 
     documentation = DOCUMENTATION
+    role = "migrate"
     users_own = ("hooks", "folder")  # paths and names of the user's, which the role uses
     folder_name = "longhaul-migrate"
 
     def refuse(self, given: Mapping[str, Any], variables: Mapping[str, Any]) -> str:
         """Return what is wrong with the variables of the role, before any host is asked."""
-        if given.get("part") != "check":
+        if given.get("part") != "check" or not isinstance(given.get("variables"), Mapping):
             return super().refuse(given, variables)
-        return refuse_jobs(given, variables["groups"]["all"], is_automated(variables), variables)
+        written = {**given, **given["variables"]}
+        return refuse_jobs(written, variables["groups"]["all"], is_automated(variables), variables)
 
     def conduct(
         self, options: Mapping[str, Any], say: Say, interruption: Interruption, write: bool

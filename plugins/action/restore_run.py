@@ -50,15 +50,16 @@ class ActionModule(PairAction):
     """Restore from a snapshot."""
 
     documentation = DOCUMENTATION
+    role = "restore"
     roles = ("restore", "backup")
     users_own = ("request",)
     summary: Mapping[str, object] = {}
 
     def refuse(self, given: Mapping[str, Any], variables: Mapping[str, Any]) -> str:
         """Return what is wrong with the variables of the role, unless they have made a request before."""
-        if given.get("request"):
+        if given.get("request") or not isinstance(given.get("variables"), Mapping):
             return super().refuse(given, variables)
-        return refuse_variables_of_restore(given, variables["groups"], variables)
+        return refuse_variables_of_restore({**given, **given["variables"]}, variables["groups"], variables)
 
     def work(self, options: Mapping[str, Any], variables: Mapping[str, Any]) -> Mapping[str, object]:
         """Complete the request, and restore if this is the host that receives the files."""
@@ -66,7 +67,7 @@ class ActionModule(PairAction):
         refused = refuse_facts(own, find_set_by_facts(variables, *self.roles))
         if refused:
             return {"failed": True, "msg": f"Nothing was done: {refused}"}
-        folder = find_folder("longhaul-restore", options["folder"], variables, self._templar.template)
+        folder = find_folder("longhaul-restore", options["report_dir"], variables, self._templar.template)
         try:
             request = RestoreRequest(**options["request"]) if options["request"] else _complete(options, variables)
         except Refusal as refusal:

@@ -16,8 +16,7 @@ author:
 description:
   - Makes backups from one task, many at once, with their hooks. A backup whose transfer runs needs no process on the
     control node. A hook that is a file of tasks ends the task, and the role calls it again once that has run.
-  - Part of the role P(longhaul.fleet.backup#role). Its options may change in any release. Those that are not described
-    here are the variables of the role.
+  - Part of the role P(longhaul.fleet.backup#role). Its options may change in any release.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
   - longhaul.fleet._attributes.control_node
@@ -72,67 +71,15 @@ options:
     type: list
     elements: dict
     default: []
-  jobs:
-    description: C(backup_jobs).
-    type: list
-    elements: raw
-    required: true
-  defaults:
-    description: C(backup_defaults).
+  variables:
+    description:
+      - The variables of the role, by their names without C(backup_). The argument spec of the role has their types.
     type: dict
-    default: {}
-  only:
-    description: C(backup_only).
-    type: list
-    elements: str
-    default: []
-  direction:
-    description: C(backup_direction).
-    type: str
-    choices: [pull, push]
-    default: pull
-  concurrency:
-    description: C(backup_concurrency).
-    type: int
-    default: 2
-  bwlimit:
-    description: C(backup_bwlimit).
-    type: str
-    default: "0"
-  before:
-    description: C(backup_before).
-    type: list
-    elements: dict
-    default: []
-  after:
-    description: C(backup_after).
-    type: list
-    elements: dict
-    default: []
-  takeover:
-    description: C(backup_takeover).
-    type: bool
-    default: false
+    required: true
   limits:
     description: C(fleet_limits).
     type: dict
     default: {}
-  report_dir:
-    description: C(backup_report_dir).
-    type: str
-    default: ""
-  textfile:
-    description: C(backup_textfile).
-    type: path
-    default: ""
-  notify:
-    description: C(backup_notify).
-    type: list
-    elements: dict
-    default: []
-seealso:
-  - module: longhaul.fleet.snapshot
-  - module: longhaul.fleet.transfer
 """
 
 EXAMPLES = r"""
@@ -140,7 +87,8 @@ EXAMPLES = r"""
 - name: Make the backups
   longhaul.fleet.backup_run:
     part: begin
-    jobs: "{{ backup_jobs }}"
+    variables:
+      jobs: "{{ backup_jobs }}"
 """
 
 RETURN = r"""
@@ -149,54 +97,44 @@ jobs:
   returned: O(part=begin) and O(part=continue)
   type: list
   elements: dict
-  sample: []
 wanted:
   description: The ids (C(host/job)) of all backups that were asked for.
   returned: O(part=begin) and O(part=continue)
   type: list
   elements: str
-  sample: [web1/data]
 left_hosts:
   description: The hosts of the repositories for whose backups O(part=continue) is left.
   returned: O(part=begin) and O(part=continue)
   type: list
   elements: str
-  sample: []
 busy:
   description: Why backups were not made at which another run is at work, by their ids.
   returned: O(part=begin) and O(part=continue)
   type: dict
-  sample: {}
 hooks:
   description: Files of tasks that are to be run now, each with C(job), C(id), C(host), C(file), C(timeout) and C(hidden).
   returned: O(part=begin) and O(part=continue)
   type: list
   elements: dict
-  sample: []
 summary:
   description: The figures of the run.
   returned: O(part=report)
   type: dict
-  sample: {}
 failures:
   description: What has a problem. Each has C(name), C(what) became of it, the C(reason), and what to do C(next).
   returned: O(part=report)
   type: list
   elements: dict
-  sample: []
 folder:
   description: The folder of the reports, the claims and the records on the control node.
   returned: success
   type: str
-  sample: /srv/longhaul-backup
 hook_folder:
   description: The folder of files of tasks that are hooks.
   returned: success
   type: str
-  sample: /srv
 run_id:
   description: Identifies this run.
   returned: success
   type: str
-  sample: 2026-11-28T12:00:00Z-0123456789abcdef
 """

@@ -17,8 +17,7 @@ description:
   - Drives the jobs of a migration from one task. A pair of hosts whose transfer runs needs no process on the control
     node. Hooks that are commands or modules run here; a hook that is a file of tasks ends the task, and the role calls
     it again once that has run.
-  - Part of the role P(longhaul.fleet.migrate#role). Its options may change in any release. Those that are not described
-    here are the variables of the role.
+  - Part of the role P(longhaul.fleet.migrate#role). Its options may change in any release.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
   - longhaul.fleet._attributes.control_node
@@ -74,94 +73,11 @@ options:
     description: Seconds without a sign of life after which another control node may take over a job.
     type: float
     default: 900
-  jobs:
-    description: C(migrate_jobs).
-    type: raw
+  variables:
+    description:
+      - The variables of the role, by their names without C(migrate_). The argument spec of the role has their types.
+    type: dict
     required: true
-  defaults:
-    description: C(migrate_defaults).
-    type: dict
-    default: {}
-  only:
-    description: C(migrate_only).
-    type: raw
-    default: []
-  back:
-    description: C(migrate_back).
-    type: raw
-    default: []
-  phase:
-    description: C(migrate_phase).
-    type: str
-    default: sync
-  allow_delete:
-    description: C(migrate_allow_delete).
-    type: raw
-    default: []
-  reset:
-    description: C(migrate_reset).
-    type: bool
-    default: false
-  takeover:
-    description: C(migrate_takeover).
-    type: bool
-    default: false
-  sync_short_enough:
-    description: C(migrate_sync_short_enough).
-    type: float
-    default: 300
-  sync_max_passes:
-    description: C(migrate_sync_max_passes).
-    type: int
-    default: 5
-  preflight_predict:
-    description: C(migrate_preflight_predict).
-    type: bool
-    default: true
-  manage_packages:
-    description: C(migrate_manage_packages).
-    type: bool
-    default: true
-  limits:
-    description: C(migrate_limits).
-    type: dict
-    default: {}
-  verify_when:
-    description: C(migrate_verify_when).
-    type: str
-    choices: [before_switch, after_switch]
-    default: before_switch
-  textfile:
-    description: C(migrate_textfile).
-    type: path
-    default: ""
-  notify:
-    description: C(migrate_notify).
-    type: list
-    elements: dict
-    default: []
-  before_cutover:
-    description: C(migrate_before_cutover).
-    type: list
-    elements: dict
-    default: []
-  after_cutover:
-    description: C(migrate_after_cutover).
-    type: list
-    elements: dict
-    default: []
-  cutover_failed:
-    description: C(migrate_cutover_failed).
-    type: list
-    elements: dict
-    default: []
-  switch_failed:
-    description: C(migrate_switch_failed).
-    type: list
-    elements: dict
-    default: []
-seealso:
-  - module: longhaul.fleet.transfer
 """
 
 EXAMPLES = r"""
@@ -169,7 +85,8 @@ EXAMPLES = r"""
 - name: Copy all trees
   longhaul.fleet.migrate_run:
     part: begin
-    jobs: "{{ migrate_jobs }}"
+    variables:
+      jobs: "{{ migrate_jobs }}"
     hosts: [new]
     play_hosts: [new]
     folder: /srv/longhaul-migrate
@@ -181,50 +98,41 @@ hosts:
   returned: O(part=check)
   type: list
   elements: str
-  sample: [new]
 run_id:
   description: Identifies this run.
   returned: O(part=begin) and O(part=continue)
   type: str
-  sample: 2026-11-28T12:00:00Z-0123456789abcdef
 folder:
   description: The folder of the reports and the states on the control node.
   returned: O(part=begin) and O(part=continue)
   type: str
-  sample: /srv/longhaul-migrate
 jobs:
   description: What the run did with each job so far. C(left) is whether a later call has more to do with it.
   returned: O(part=begin) and O(part=continue)
   type: list
   elements: dict
-  sample: []
 hooks:
   description: Files of tasks that are to be run now, each with C(job), C(id), C(host), C(file), C(timeout) and C(hidden).
   returned: O(part=begin) and O(part=continue)
   type: list
   elements: dict
-  sample: []
 left_hosts:
   description: The hosts whose tasks continue what is left.
   returned: O(part=begin) and O(part=continue)
   type: list
   elements: str
-  sample: []
 changed_hosts:
   description: The hosts on which something changed.
   returned: O(part=begin) and O(part=continue)
   type: list
   elements: str
-  sample: [new]
 summary:
   description: The figures of the run.
   returned: O(part=report) and O(part=compare)
   type: dict
-  sample: {}
 failures:
   description: The jobs that failed, each with C(name), C(what), C(reason) and C(next).
   returned: O(part=report) and O(part=compare)
   type: list
   elements: dict
-  sample: []
 """

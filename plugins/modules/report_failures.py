@@ -47,12 +47,7 @@ EXAMPLES = r"""
 # Used by the roles migrate and backup only.
 - name: Report failures
   longhaul.fleet.report_failures:
-    failures:
-      - name: data
-        what: stopped in phase seed
-        reason: The disk is full
-        next: Make room, and run the same command again.
-    total: 3
+    failures: "{{ __migrate_run.failures }}"
 """
 
 RETURN = r""" # """

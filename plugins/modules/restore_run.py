@@ -21,64 +21,11 @@ extends_documentation_fragment:
   - longhaul.fleet._attributes
   - longhaul.fleet._attributes.change
 options:
-  client:
-    description: The host that was backed up, as in the variable C(restore_from) of the role.
-    type: str
-    default: ""
-  job:
-    description: As the variable C(restore_job).
-    type: str
-    default: ""
-  path:
-    description: As the variable C(restore_path).
-    type: str
-    default: ""
-  when:
-    description: As the variable C(restore_when).
-    type: str
-    default: latest
-  timezone:
-    description: As the variable C(restore_timezone).
-    type: str
-    default: UTC
-  repository:
-    description: As the variable C(restore_repository).
+  variables:
+    description:
+      - The variables of the role, by their names without C(restore_). The argument spec of the role has their types.
     type: dict
-    default: {}
-  to:
-    description: As the variable C(restore_to).
-    type: str
-    default: ""
-  dest:
-    description: As the variable C(restore_dest).
-    type: str
-    default: ""
-  over:
-    description: As the variable C(restore_over).
-    type: bool
-    default: false
-  delete:
-    description: As the variable C(restore_delete).
-    type: bool
-    default: false
-  check:
-    description: As the variable C(restore_check).
-    type: str
-    choices: [contents, files, structure]
-    default: contents
-  damaged:
-    description: As the variable C(restore_damaged).
-    type: bool
-    default: false
-  verify:
-    description: As the variable C(restore_verify).
-    type: str
-    choices: [checksum, size]
-    default: checksum
-  transfer:
-    description: As the variable C(restore_transfer).
-    type: dict
-    default: {}
+    required: true
   jobs:
     description: The jobs of the backup, as in the variable C(backup_jobs).
     type: list
@@ -96,27 +43,15 @@ options:
     description: Complete the request from the jobs of the backup, and return it.
     type: bool
     default: false
-  folder:
-    description: The folder on the control node for the reports. Empty as C(restore_report_dir) may be.
-    type: path
-    default: ""
-  notify:
-    description: C(restore_notify).
-    type: list
-    elements: dict
-    default: []
-seealso:
-  - module: longhaul.fleet.snapshot
-  - module: longhaul.fleet.transfer
 """
 
 EXAMPLES = r"""
 # Used by the role restore only.
 - name: Restore the photos
   longhaul.fleet.restore_run:
-    path: photos
+    variables:
+      path: photos
     jobs: "{{ backup_jobs }}"
-    folder: /srv/longhaul-restore
 """
 
 RETURN = r"""
@@ -124,15 +59,12 @@ request:
   description: The completed request.
   returned: with O(only_request)
   type: dict
-  sample: {}
 summary:
   description: The figures of the restore, as in C(longhaul_restore_summary).
   returned: when the transfer has begun
   type: dict
-  sample: {}
 method:
   description: This and all other values of M(longhaul.fleet.transfer).
   returned: when the transfer has ended
   type: str
-  sample: stream
 """

@@ -14,9 +14,8 @@ version_added: 0.2.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:
-  - Returns variables of a role as one value to register. Facts, which are the word of a host, win over the inventory and
-    over the defaults of roles, but not over what is registered.
-  - Fails if facts of the host of the play have set variables of the role, C(longhaul_*), or options of Ansible's plugins.
+  - Returns variables as one value to register, over which facts do not win. Fails if facts of the host of the play have
+    set variables of the role, C(longhaul_*), or options of Ansible's plugins.
   - Part of the roles. Its options may change in any release.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
@@ -45,19 +44,17 @@ options:
 
 EXAMPLES = r"""
 # Used by the roles only.
-- name: Fail if facts of this host have set variables of the role
-  longhaul.fleet.role_variables:
+- longhaul.fleet.role_variables:
     roles: [nic]
 """
 
 RETURN = r"""
 variables:
-  description: The variables, as they were given. Empty if they are refused.
+  description: Those that were given. Empty if they are refused.
   returned: success
   type: dict
 refused:
-  description:
-    - Why they are refused, empty if they are not. With C(no_log) the task does not fail, since nobody could read why.
+  description: Why they are refused. With C(no_log) the task does not fail, since nobody could read why.
   returned: success
   type: str
 hosts:

@@ -22,6 +22,8 @@ from ansible.utils.display import Display
 from ..common.ansible_process import end_orphan, watch_for_end
 from ..common.argument_spec import spec_from_documentation
 from ..common.host_text import harmless, harmless_data
+from ..common.refusal import Refusal
+from ..jobs.job_options import role_options
 from ..jobs.mistakes import check_by_spec, list_problems
 
 _WARNINGS = ("warning", "deprecated")  # of the display
@@ -35,6 +37,7 @@ class FleetAction(ActionBase):
     _supports_async = False
     _requires_connection = False
     documentation = ""  # of the module; its options are the action's argument spec
+    role = ""  # of which it is a part: its option ``variables`` is checked by the argument spec of this role
     mutually_exclusive: tuple[tuple[str, ...], ...] = ()
     users_own: tuple[str, ...] = ()  # members of the result that a later task uses: no host has a word in them
 
@@ -64,6 +67,11 @@ class FleetAction(ActionBase):
                     argument_spec=spec_from_documentation(self.documentation),
                     mutually_exclusive=self.mutually_exclusive,
                 )
+                if self.role:
+                    try:
+                        options = {**options, **role_options(self.role, options["variables"])}
+                    except Refusal as refusal:
+                        return {**result, "failed": True, "msg": harmless(str(refusal))}
                 result.update(self.work(options, task_vars or {}))
         except Exception as error:
             if harmless(str(error)) == str(error):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Options of a job: all of longhaul.fleet.transfer that its role does not set itself, and those of the role. Pure.
+"""Options of a role, and of a job: all of longhaul.fleet.transfer that the role does not set itself, and its own. Pure.
 
 The documentation of the module declares its options, the argument specs of a role only the role's own. No list of
 options of the module is needed anywhere else: a role names those that it sets itself.
@@ -20,6 +20,7 @@ from ..common.argument_spec import Option, Spec, spec_from_documentation, spec_o
 from ..common.refusal import Refusal
 from ..transfer.options import find_problems
 
+_OF_A_VALUE = ("type", "elements", "default", "choices")  # of an option: what concerns its value as a whole
 _OF_EVERY_TASK = ("default", "required")  # of an option: what it does not have in a job
 
 
@@ -55,6 +56,20 @@ def spec_with_jobs(role: str, set_by_role: Mapping[str, str], of_one_job: Collec
         f"{role}_jobs": {"type": "list", "elements": "dict", "default": [], "options": options},
         f"{role}_defaults": {"type": "dict", "default": {}, "options": for_all},
     }
+
+
+def role_options(role: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the variables of a role by their names without that of the role, with types and defaults. Raises Refusal.
+
+    What is inside of dictionaries is not looked at.
+    """
+    prefix = f"{role}_"
+    spec: Spec = {
+        name[len(prefix) :]: cast(Option, {key: value for key, value in option.items() if key in _OF_A_VALUE})
+        for name, option in spec_of_role(role).items()
+    }
+    given = {name: value for name, value in variables.items() if name in spec}
+    return validate_options(given, spec, (), f"variables of the role {role}")
 
 
 def passed_on(job: Mapping[str, Any], set_by_role: Collection[str] = ()) -> dict[str, object]:

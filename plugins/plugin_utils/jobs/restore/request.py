@@ -22,7 +22,6 @@ from ..mistakes import check_by_spec, check_jobs, find_misspelt
 from ..notify import find_notify_problems
 
 _GUIDE = "ansible-doc -t role longhaul.fleet.restore"
-_VARIABLES = {"client": "from", "folder": "report_dir"}  # for options of the action that have another name
 _READ = ("host", "src", "repository")  # of a job of the backup, besides its name
 # Options of longhaul.fleet.transfer that restore_transfer does not have, and why; it has all others.
 NOT_TO_CHOOSE = {
@@ -43,9 +42,9 @@ NOT_TO_CHOOSE = {
 
 @dataclass(frozen=True)
 class RestoreOptions:
-    """The options of a restore as the user gives them; empty strings for those that are not given."""
+    """Variables of the role as the user gives them; empty strings for those that are not given."""
 
-    client: str  # the host that was backed up
+    client: str  # the host that was backed up, restore_from
     job: str
     path: str  # in the tree, or on the host
     when: str
@@ -63,7 +62,8 @@ class RestoreOptions:
     @classmethod
     def parse(cls, options: Mapping[str, Any]) -> RestoreOptions:
         """Return those among the options of a task."""
-        return cls(**{field.name: options[field.name] for field in fields(cls)})
+        named = {**options, "client": options["from"]}
+        return cls(**{field.name: named[field.name] for field in fields(cls)})
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,7 @@ def refuse_variables_of_restore(
     Mistakes in the jobs of the backup are told only where nothing can be restored: a restore may be urgent.
     """
     spec = spec_of_role("restore")
-    names = {f"restore_{_VARIABLES.get(name, name)}": name for name in options}
-    given = {name: options[option] for name, option in names.items() if name in spec}
+    given = {f"restore_{name}": value for name, value in options.items() if f"restore_{name}" in spec}
     checked = check_by_spec(given, spec, _GUIDE)
     problems = [*find_misspelt(variables, spec, given), *checked.problems]
     problems += find_notify_problems(checked.values.get("restore_notify") or (), "restore_notify")
@@ -104,7 +103,7 @@ def refuse_variables_of_restore(
         written.append(job.checked.values)
         if job.checked.wrong & {"name", "hosts", *_READ}:
             of_jobs += [f"backup_jobs: {problem}" for problem in job.tell(job.checked.problems)]
-    values = {names[name]: checked.values.get(name, spec[name].get("default")) for name in given}
+    values = {name[len("restore_") :]: checked.values.get(name, spec[name].get("default")) for name in given}
     defaults = options.get("defaults")
     jobs = [{**(defaults if isinstance(defaults, Mapping) else {}), **job} for job in written]
     asked = RestoreOptions.parse(values)

@@ -80,6 +80,26 @@ def test_all_mistakes_in_the_options_are_told_at_once_and_no_work_is_done(monkey
     }
 
 
+def test_an_action_of_a_role_has_its_variables_with_their_types_and_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {"part": "begin", "variables": {"sync_max_passes": "3"}}
+
+    class Action(FleetAction):
+        documentation, role = "options: {part: {type: str}, variables: {type: dict}}", "migrate"
+
+        def work(self, options: Mapping[str, Any], *_variables: Any) -> Mapping[str, object]:
+            return {name: options[name] for name in ("part", "sync_max_passes", "phase")}
+
+    monkeypatch.setattr(ActionBase, "run", lambda *_given: {})
+    monkeypatch.setattr(fleet_action, "watch_for_end", lambda: None)
+    action = Action.__new__(Action)
+    action._task = SimpleNamespace(action="longhaul.fleet.migrate_run", args=given)
+    action.validate_argument_spec = lambda **_given: (None, given)
+    assert action.run() == {"part": "begin", "sync_max_passes": 3, "phase": "sync"}
+    given["variables"]["sync_max_passes"] = "x"
+    result = action.run()
+    assert result["failed"] and str(result["msg"]).startswith("variables of the role migrate: ")
+
+
 def test_what_a_later_task_uses_stays_as_the_user_wrote_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FleetAction, "users_own", ("variables",))
     own = {"jobs": [{"dest": HOSTILE}]}

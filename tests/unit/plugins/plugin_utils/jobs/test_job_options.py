@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Options of transfer in the jobs of roles: those that pass, those that a role sets, and impossible values."""
+"""Variables of roles, and options of transfer in jobs: those that pass, and those that are refused."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.jobs im
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.job_options import (
     find_transfer_problems,
     passed_on,
+    role_options,
     spec_of_transfer,
     spec_with_jobs,
     transfer_options,
@@ -36,6 +37,15 @@ def test_options_of_a_role_take_the_place_of_those_of_transfer() -> None:
     assert job["delete"]["set_by_role"].startswith("is an option that a backup sets itself: ")
     assert job["delta"]["choices"] == ["auto", "none", "blocks", "rsync"]
     assert job.keys() - for_all.keys() == set(OF_ONE_JOB)
+
+
+def test_the_variables_of_a_role_have_the_types_and_defaults_of_its_argument_spec() -> None:
+    options = role_options("migrate", {"sync_max_passes": "3", "only": "a,b", "limits": {"x": 1}, "play_hosts": []})
+    assert (options["sync_max_passes"], options["only"], options["limits"]) == (3, ["a", "b"], {"x": 1})
+    assert options["phase"] == "sync" and "play_hosts" not in options
+    assert role_options("migrate", {"allow_delete": True})["allow_delete"] == ["True"]
+    with pytest.raises(Refusal, match="variables of the role migrate: .*sync_max_passes"):
+        role_options("migrate", {"sync_max_passes": "x"})
 
 
 def test_what_a_role_does_not_set_is_passed_on() -> None:

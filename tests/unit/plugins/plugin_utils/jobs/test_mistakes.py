@@ -179,7 +179,7 @@ def test_the_value_of_a_hook_whose_no_log_is_misspelt_is_not_told() -> None:
     ],
 )
 def test_all_mistakes_of_a_restore_are_one_message(changed: dict[str, Any], lines: list[str]) -> None:
-    options = given_of("restore", client="old", job="data", jobs=[BACKUP], defaults={})
+    options = given_of("restore", **{"from": "old"}, job="data", jobs=[BACKUP], defaults={})
     said = refuse_variables_of_restore({**options, **changed}, {"all": HOSTS}, {"restore_from": "old"})
     assert said.split("\n- ")[1:] == lines
 

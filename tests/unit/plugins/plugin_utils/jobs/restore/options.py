@@ -6,14 +6,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.modules.restore_run import DOCUMENTATION
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.argument_spec import spec_from_documentation
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.job_options import role_options
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.restore.request import RestoreOptions
 
 
 def make_options(**given: Any) -> RestoreOptions:
-    """Return the options with the defaults of the action."""
-    spec = spec_from_documentation(DOCUMENTATION)
-    return RestoreOptions.parse({**{name: one.get("default") for name, one in spec.items()}, **given})
+    """Return the options with the defaults of the role; ``client`` is its variable restore_from."""
+    return replace(RestoreOptions.parse(role_options("restore", {})), **given)
