@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 
+from .context import Context
 from .errors import TransferFailed
 from .files import nearest_existing
 
@@ -22,6 +23,17 @@ def no_room(error: OSError, path: str) -> str:
         f"{where} cannot be written on this host: {error.strerror}. Its file system has no space or no inodes left "
         "(see df and df -i): make room there, and run the same again"
     )
+
+
+def full_disk(error: OSError, context: Context, found: str) -> TransferFailed:
+    """Return what ends a transfer on the host where a disk is full: that of its state if the error names it.
+
+    ``found`` says how it showed where it is the destination's.
+    """
+    is_state = isinstance(error.filename, str) and error.filename.startswith(context.folder)
+    if context.side == "dest" and not is_state:
+        return full(context.root, found)
+    return TransferFailed(no_room(error, context.folder))
 
 
 def full(root: bytes, found: str) -> TransferFailed:

@@ -18,7 +18,7 @@ from typing import Any, Callable, Iterator
 
 from .._core import time_accounting
 from .._core.context import ChangeTimeFiles, Context, Server
-from .._core.disk_full import FULL, full, no_room
+from .._core.disk_full import FULL, full_disk
 from .._core.errors import StagingLeft, TransferFailed, TransferPaused, staging_left
 from .._core.host_name import numeric_address, plain
 from .._core.outcome import Outcome
@@ -80,10 +80,7 @@ def _explain_full(context: Context) -> Iterator[None]:
     except OSError as error:
         if error.errno not in FULL:
             raise
-        is_state = isinstance(error.filename, str) and error.filename.startswith(context.folder)
-        if context.side == "dest" and not is_state:
-            raise full(context.root, f"{error.strerror}") from error
-        raise TransferFailed(no_room(error, context.folder)) from error
+        raise full_disk(error, context, f"{error.strerror}") from error
 
 
 def _take_part(

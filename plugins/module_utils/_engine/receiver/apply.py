@@ -24,7 +24,7 @@ from ..._tree.dirfd import ABSENT, Root
 from ..._tree.inode import Inode, exchanged, is_same
 from ..._tree.stat_entry import stat_entry
 from ..content.sparse import make_sparse
-from .apply_file import FileApplier
+from .apply_file import ENTRY_ERRORS, FileApplier
 from .decide import MANY_NAMES, Action, Decider, Do
 from .disk_stack import DiskStack
 from .new_file import copy_file
@@ -343,7 +343,7 @@ class Applier(FileApplier):
                         parent, name = self.root.open_parent(entry.path)
                         metadata.chmod(parent, name, found.mode & (0o7077 | entry.mode), found)
                     self._dress_directory(entry, found)
-            except (OSError, OverflowError) as error:
+            except ENTRY_ERRORS as error:
                 self.failed(entry.path, error)
         self.outcome.warn_of_withheld()
 

@@ -13,7 +13,7 @@ import time
 from typing import Callable
 
 from ..._core.context import Context
-from ..._core.disk_full import FULL, full
+from ..._core.disk_full import FULL, full_disk
 from ..._core.outcome import Outcome
 from ..._model.entry import REGULAR, SYMLINK, Entry, entry_from_stat
 from ..._model.ids import IdMap, acl_mode
@@ -26,6 +26,8 @@ from ..._tree.staging import open_staging
 from ..._tree.stat_entry import stat_entry
 from ..content.sparse import allocate, make_sparse
 from .new_file import copy_file, write_new
+
+ENTRY_ERRORS = (OSError, ValueError, OverflowError)  # of one entry; the last if it has a number that is too large
 
 _FRESH = 1.0  # seconds; then a directory is looked up again, in case it was moved or replaced meanwhile
 _MADE_KNOWN = 20_000  # directories that this run made and remembers; what is in others is renamed into place
@@ -132,7 +134,7 @@ class FileApplier:
     def failed(self, path: bytes, error: OSError | ValueError | OverflowError | str) -> None:
         """List what went wrong with a path; a full destination ends the transfer."""
         if isinstance(error, OSError) and error.errno in FULL:
-            raise full(self._context.root, f"{error.strerror}, at {escape(path)}")
+            raise full_disk(error, self._context, f"{error.strerror}, at {escape(path)}")
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
         self.outcome.error(escape(path), reason)
 

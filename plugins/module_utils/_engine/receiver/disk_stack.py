@@ -11,6 +11,7 @@ taking them back in the reverse order does it. Eight bytes a directory stay in m
 from __future__ import annotations
 
 import array
+import contextlib
 import io
 import os
 import struct
@@ -29,19 +30,29 @@ def _open_private(folder: str) -> BinaryIO:
     return cast("BinaryIO", file)
 
 
+@contextlib.contextmanager
+def _naming(folder: str) -> Iterator[None]:
+    """Have an error of a file without a name tell the folder that it was made in."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, folder) from error
+
+
 class DiskStack:
     """Records that are read back last one first, in a file in a private folder that goes when this goes."""
 
     def __init__(self, folder: str) -> None:
-        self._file = _open_private(folder)
+        self._folder, self._file = folder, _open_private(folder)
         self._offsets = array.array("Q", [0])
 
     def __len__(self) -> int:
         return len(self._offsets) - 1
 
     def push(self, record: bytes) -> None:
-        """Put a record on top."""
-        self._file.write(record)
+        """Put a record on top. Raises OSError, which names the folder, if the disk takes no more."""
+        with _naming(self._folder):
+            self._file.write(record)
         self._offsets.append(self._offsets[-1] + len(record))
 
     def drain(self) -> Iterator[bytes]:
@@ -49,14 +60,17 @@ class DiskStack:
         while len(self._offsets) > 1:
             end = self._offsets.pop()
             start = self._offsets[-1]
-            self._file.seek(start)
-            yield self._file.read(end - start)
+            with _naming(self._folder):
+                self._file.seek(start)
+                record = self._file.read(end - start)
+            yield record
         self._file.seek(0)
         self._file.truncate()
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the file; nobody reads any more what it has not taken."""
+        with contextlib.suppress(OSError):
+            self._file.close()
 
 
 class RecordFile:
@@ -69,19 +83,21 @@ class RecordFile:
         self._is_on_disk = False
 
     def put(self, record: bytes) -> int:
-        """Keep a record and return its place. Raises OSError if the disk takes no more."""
-        if not self._is_on_disk and self._end + len(record) > self._in_memory:
-            self._move_to_disk()
+        """Keep a record and return its place. Raises OSError, which names the folder, if the disk takes no more."""
         place = self._end
-        self._file.seek(place)
-        self._file.write(_LENGTH.pack(len(record)) + record)
-        self._end = self._file.tell()
+        with _naming(self._folder):
+            if not self._is_on_disk and place + len(record) > self._in_memory:
+                self._move_to_disk()
+            self._file.seek(place)
+            self._file.write(_LENGTH.pack(len(record)) + record)
+            self._end = self._file.tell()
         return place
 
     def get(self, place: int) -> bytes:
-        """Return the record at a place."""
-        self._file.seek(place)
-        return self._file.read(*_LENGTH.unpack(self._file.read(_LENGTH.size)))
+        """Return the record at a place. Raises OSError as ``put`` does."""
+        with _naming(self._folder):
+            self._file.seek(place)
+            return self._file.read(*_LENGTH.unpack(self._file.read(_LENGTH.size)))
 
     def _move_to_disk(self) -> None:
         file = _open_private(self._folder)
@@ -97,5 +113,6 @@ class RecordFile:
         self._end = 0
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the file; nobody reads any more what it has not taken."""
+        with contextlib.suppress(OSError):
+            self._file.close()

@@ -31,6 +31,7 @@ from ..wire.frames import Frame
 from ..wire.messages import Ack, Begin, End, Fetched, Hash, Raw, Ready, Scanned, Sent, Shard, Sums, Total, Want
 from ..wire.summary import Summary, continue_from
 from .apply import Applier
+from .apply_file import ENTRY_ERRORS
 from .decide import Action
 from .link_dest import has_content
 from .offer_check import OfferCheck
@@ -235,7 +236,7 @@ class Receiver:
         for index, entry in enumerate(shard.entries):
             try:
                 self._entries.reconcile(work, index, entry, index in opaque)
-            except (OSError, ValueError, OverflowError) as error:
+            except ENTRY_ERRORS as error:
                 self._applier.failed(entry.path, error)
                 work.accounted += 1
         progress = self._context.progress
@@ -259,7 +260,7 @@ class Receiver:
         for index in work.hashed:
             try:
                 self._entries.compare(work, index, message.sums.get(index))
-            except (OSError, ValueError) as error:
+            except ENTRY_ERRORS as error:
                 self._applier.failed(work.shard.entries[index].path, error)
                 work.accounted += 1
         self._ask(work)
@@ -399,7 +400,7 @@ class Receiver:
                 self._entries.defer_file(entry, action, folder_fd, name)
                 return ""
             self._applier.finish_file(entry, action.found, folder_fd, name, status)
-        except (OSError, ValueError) as error:
+        except ENTRY_ERRORS as error:
             self._applier.failed(entry.path, error)
             return ""
         self._entries.mark_done(entry, action)
@@ -411,7 +412,7 @@ class Receiver:
                 self._entries.defer_content(entry, action, content)
                 return
             self._applier.write_file(entry, action.found, content)
-        except (OSError, ValueError, OverflowError) as error:  # a time that this system cannot store
+        except ENTRY_ERRORS as error:
             self._applier.failed(entry.path, error)
             return
         self._entries.mark_done(entry, action)

@@ -22,6 +22,7 @@ from ..._tree.dirfd import Root
 from ..content import bundles
 from ..wire.messages import Shard
 from .apply import Applier
+from .apply_file import ENTRY_ERRORS
 from .decide import NEED_SUM, QUESTIONS, Action, Do, EntryFacts
 from .deferred import DeferredActions, Pending
 from .delete import Deleter
@@ -64,7 +65,7 @@ class Reconciler:
     def reconcile(self, work: OpenShard, index: int, entry: Entry, is_opaque: bool) -> None:
         """Deal with one entry: at once, or later where its content must be compared or must be sent.
 
-        ``is_opaque``: a directory whose contents the source does not list. Raises OSError, ValueError or OverflowError.
+        ``is_opaque``: a directory whose contents the source does not list. Raises one of ENTRY_ERRORS.
         """
         level = self._deleter.see(entry) if work.shard.attempt == 1 else None
         is_new = level is not None and level.is_new
@@ -149,7 +150,7 @@ class Reconciler:
         work.accounted += 1
 
     def compare(self, work: OpenShard, index: int, source_sum: str | None) -> None:
-        """Decide on a file of ``work.hashed``, whose hash in the source is known now. Raises OSError or ValueError."""
+        """Decide on a file of ``work.hashed``, whose hash in the source is known now. Raises one of ENTRY_ERRORS."""
         facts = work.facts.pop(index)
         facts.source_sum = source_sum or ""
         self._settle(work, index, work.shard.entries[index], facts)
@@ -212,7 +213,7 @@ class Reconciler:
         for link in self._deferred.mark_done(entry, action.is_new):
             try:
                 self._link(link)
-            except (OSError, ValueError) as error:
+            except ENTRY_ERRORS as error:
                 self._applier.failed(link.entry.path, error)
 
     def _change(self, pending: Pending | None) -> None:
@@ -224,7 +225,7 @@ class Reconciler:
         try:
             facts.own_names = self._applier.has_all_names(facts.found, self._deferred.names_waiting(entry))
             self._act(entry, self._decide(entry, facts))
-        except (OSError, ValueError, OverflowError) as error:
+        except ENTRY_ERRORS as error:
             self._applier.failed(entry.path, error)
 
     def _link(self, link: Pending) -> None:
@@ -278,7 +279,7 @@ class Reconciler:
         for pending in self._deferred.take_places():
             try:
                 self._replace(pending)
-            except (OSError, ValueError, OverflowError) as error:
+            except ENTRY_ERRORS as error:
                 self._applier.failed(pending.entry.path, error)
             finally:
                 pending.discard()

@@ -12,6 +12,10 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.apply_file import FileApplier
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.decide import Decider
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.reconcile import Reconciler
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import FrameKind
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.messages import Shard, dump_message
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.records import PROOF_BYTES, Record, RecordKind
@@ -243,3 +247,39 @@ def test_a_root_that_is_exchanged_leads_nowhere(tmp_path):
     wait_for((tmp_path / "moved/folder").exists, seconds=20)
     assert isinstance(end.finish(), TransferFailed)
     assert [path.name for path in (tmp_path / "root").iterdir()] == ["shadow"]
+
+
+def out_of_range(*_arguments: object) -> None:
+    """Fail as a system does that cannot store a number of the peer."""
+    raise OverflowError("out of the range of this system")
+
+
+@pytest.mark.parametrize("way", ["compared", "sent", "linked"])
+def test_a_number_that_cannot_be_stored_is_the_failure_of_its_entry(tmp_path, monkeypatch, way):
+    reasons: list[str] = []
+    monkeypatch.setattr(Outcome, "error", lambda _outcome, _path, reason: reasons.append(reason))
+    end = End(tmp_path, "dest", checksum=way == "compared")
+    file = Entry(b"new", "f", 0o644, 0, 0, 300_000 if way == "sent" else 0, 1, 2, 3, 4, 1, 0, 0)
+    sent = {"id": 1, "problems": {}, "sums": {}, "bytes": file.size}
+    if way == "compared":
+        end.say(FrameKind.SHARD, Shard(1, [ROOT, file._replace(path=b"small", size=100)]).dump())
+        time.sleep(0.3)
+        monkeypatch.setattr(Reconciler, "compare", out_of_range)
+        end.say(FrameKind.SUMS, dump_message({"id": 1, "sums": {"1": "0" * 32}}))
+    elif way == "sent":
+        monkeypatch.setattr(FileApplier, "finish_file", out_of_range)
+        end.say(FrameKind.SHARD, Shard(1, [ROOT, file]).dump())
+        time.sleep(0.3)
+        end.bring(Record(RecordKind.ZERO, 1, 1, 0, file.size), b"")
+        end.bring(Record(RecordKind.DONE, 1, 1, 0, file.size), b"")
+        time.sleep(0.3)
+        end.say(FrameKind.SENT, dump_message(sent))
+    else:
+        monkeypatch.setattr(Decider, "decide_link", out_of_range)
+        names = [file._replace(path=path, nlink=2) for path in (b"a", b"b")]
+        end.say(FrameKind.SHARD, Shard(1, [ROOT, *names]).dump())
+        time.sleep(0.3)
+        end.say(FrameKind.SENT, dump_message(sent))
+    wait_for(lambda: end.ended is not None or reasons, seconds=10)
+    assert isinstance(end.finish(), TransferFailed)
+    assert reasons == ["out of the range of this system"]
