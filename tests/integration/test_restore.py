@@ -64,7 +64,7 @@ class Backup:
     def report(self) -> dict[str, Any]:
         """Return the newest report for programs; there is one for people beside it."""
         newest = self.records()[-1]
-        assert newest.with_suffix(".md").exists()
+        assert newest.with_suffix(".html").exists()
         return json.loads(newest.read_text())
 
     def records(self) -> list[Path]:

@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The report of a restore. Its file also records an incomplete restore, so that a rerun resumes it. Pure."""
+"""The report of a restore, and its lines for the terminal. Pure.
+
+Its file also records an incomplete restore, so that a rerun resumes it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypedDict
 
-from ...common.host_text import markdown_code, markdown_list, markdown_text
 from ...common.units import format_bytes, format_size
 from ..snapshot_answers import ShownProblem
 
@@ -23,8 +25,9 @@ _KEPT = (
     *("verified", "preserved", "duration", "phases", "throughput", "failure"),
 )
 
-_STATES = {"begun": "Begun", "failed": "**Failed**", "restored": "Restored"}
-_CHECKS = {
+_STATES = {"begun": "Begun", "failed": "Failed", "restored": "Restored"}
+_MOST_PROBLEMS = 20  # on the terminal
+CHECKS = {
     "contents": "by content",
     "files": "by names, sizes and attributes",
     "structure": "the manifest is whole",
@@ -36,6 +39,16 @@ Identity = TypedDict(
     "Identity",
     {"repository": str, "from": str, "job": str, "snapshot": str, "path": str, "to": str, "dest": str},
 )
+
+
+# Counts of a transfer's result, with what was done to the entries.
+DONE = {
+    "files_created": "created",
+    "files_updated": "replaced",
+    "attributes_changed": "with attributes set",
+    "files_deleted": "deleted",
+    "files_unchanged": "as they were",
+}
 
 
 @dataclass(frozen=True)
@@ -55,6 +68,8 @@ class RestoreReport:
     at: str = ""
     result: Mapping[str, Any] = field(default_factory=dict)  # of the transfer, or the failure
     warnings: Sequence[str] = ()
+    began: str = ""
+    by: str = ""
 
     @property
     def name(self) -> str:
@@ -67,30 +82,28 @@ class RestoreReport:
         """Return the report as JSON holds it."""
         return asdict(self)
 
-    def text(self) -> str:
-        """Return the report for people, in Markdown."""
+    def lines(self) -> list[str]:
+        """Return the lines for the terminal. What they say of hosts and files is made harmless by who shows them."""
         identity, result, problems = self.identity, self.result, self.problems
         begun = "Would be restored" if self.state == "restored" and self.check_mode else _STATES[self.state]
-        source = f"{markdown_code(identity['path'] or 'all')} of {identity['snapshot']} ({self.why})"
-        dest = f"{identity['to']}:{markdown_code(identity['dest'])}{', over what was there' if self.over else ''}"
-        lines = [
-            f"# Restore of {identity['from']}, {identity['job']}",
-            "",
-            f"{begun} ({self.at}): {source} to {dest}",
-        ]
+        source = f"{identity['path'] or 'all'} of {identity['snapshot']} ({self.why})"
+        dest = f"{identity['to']}:{identity['dest']}{', over what was there' if self.over else ''}"
+        lines = [f"Restore of {identity['from']}, {identity['job']}", f"{begun} ({self.at}): {source} to {dest}"]
         if "failure" in result:
-            lines += ["", markdown_text(result["failure"])]
+            lines.append(str(result["failure"]))
         elif self.state == "restored":
-            lines += ["", _figures(result), ""]
+            lines.append(_figures(result))
             if not self.check_mode:
                 verified = "by content and attributes" if result["verified"] == "checksum" else "by size and attributes"
                 lines.append(
                     f"Compared with the snapshot {verified}: the same. Before that the snapshot was compared with its "
-                    f"manifest: {_CHECKS[self.checked]}."
+                    f"manifest: {CHECKS[self.checked]}."
                 )
         if problems:
-            lines += ["", f"**Damaged in the snapshot** ({self.problems_total}):", "", *map(_problem, problems)]
-        return "\n".join([*lines, *markdown_list("Warnings", self.warnings), ""])
+            shown = problems[:_MOST_PROBLEMS]
+            more = f", the first {len(shown)} of them" if self.problems_total > len(shown) else ""
+            lines += [f"Damaged in the snapshot ({self.problems_total}{more}):", *map(_problem, shown)]
+        return "\n".join([*lines, *(f"warning: {warning}" for warning in self.warnings)]).splitlines()
 
     def summary(self, path: str) -> Mapping[str, object]:
         """Return the figures for the statistics of Ansible. ``path`` is that of the report for people."""
@@ -113,16 +126,14 @@ def keep_result(result: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _figures(result: Mapping[str, Any]) -> str:
-    counts = {"files_created": "created", "files_updated": "replaced", "attributes_changed": "with attributes set"}
-    counts.update({"files_deleted": "deleted", "files_unchanged": "as they were"})
     size = format_size(result["bytes_total"], result.get("bytes_apparent", 0))
-    done = ", ".join(f"{result[name]} {word}" for name, word in counts.items())
+    done = ", ".join(f"{result[name]} {word}" for name, word in DONE.items())
     sent = f"{format_bytes(result['bytes_sent'])} sent in {round(result['duration'], 1)} s"
     method = f"method {result['method']}{'' if result['encrypted'] else ', not encrypted'}"
     return f"{result['files_total']} entries, {size}: {done}; {sent} ({method})."
 
 
 def _problem(one: ShownProblem) -> str:
-    path = "the snapshot itself" if one["path"] is None else markdown_code(one["path"])
-    intact = f"; intact in {markdown_text(', '.join(one['intact_in']))}" if one["intact_in"] else ""
-    return f"- {path}: {markdown_text(one['detail'])}{intact}"
+    path = "the snapshot itself" if one["path"] is None else one["path"]
+    intact = f"; intact in {', '.join(one['intact_in'])}" if one["intact_in"] else ""
+    return f"- {path}: {one['detail']}{intact}"

@@ -23,6 +23,7 @@ from ...common.units import now_text
 from ...hosts.host_runner import ControllerGone, HostFailed, HostRunner, fails_alone
 from ...hosts.interruption import Interruption
 from ...hosts.trust import NONE, decide_trust
+from ...report.archive import save_page
 from ...transfer.report import TransferError
 from ...transfer.result import Result
 from ...transfer.session import Session
@@ -41,6 +42,7 @@ from .plan import (
     refuse_occupied,
 )
 from .report import RestoreReport, keep_result
+from .report_page import make_page
 from .request import RestoreOptions, RestoreRequest
 
 if TYPE_CHECKING:
@@ -97,7 +99,7 @@ class RestoreWorkflow:
         earlier = "" if is_free else self._read_state(report)
         if must_predict(options.over, is_free, earlier) and self._would_change(target, found.kind):
             raise refuse_occupied(host, target.occupies, found.kind)
-        self._write(report)
+        report, _unwritten = self._write(report)
         try:
             # Over existing files, size and time do not prove that a file is the same.
             result = self._transfer(target, options.over, options.delete, options.verify, self._check)
@@ -225,6 +227,7 @@ class RestoreWorkflow:
             problems=found.problems,
             problems_total=found.problems_total,
             check_mode=self._check,
+            by=self._by,
         )
 
     def _read_state(self, report: RestoreReport) -> str:
@@ -240,17 +243,17 @@ class RestoreWorkflow:
 
     def _end(self, report: RestoreReport) -> None:
         """Write and show the last report of a run."""
-        ended = self._write(report)
-        for line in ended.text().splitlines():
+        ended, unwritten = self._write(report)
+        for line in [*ended.lines(), *([f"warning: {unwritten}"] if unwritten else [])]:
             self._say(line)
-        self.summary = ended.summary(self._folder.path_of(f"{ended.name}.md"))
+        self.summary = ended.summary(self._folder.path_of(f"{ended.name}.html"))
 
-    def _write(self, report: RestoreReport) -> RestoreReport:
-        """Write a report with the current time, and return it."""
-        now = replace(report, at=now_text())
+    def _write(self, report: RestoreReport) -> tuple[RestoreReport, str]:
+        """Write a report with the current time; return it, and why that for people could not be written."""
+        at = now_text()
+        now = replace(report, at=at, began=report.began or at)
         self._folder.save(f"{now.name}.json", now.dump())
-        self._folder.write(f"{now.name}.md", now.text())
-        return now
+        return now, save_page(self._folder, now.name, lambda _earlier: make_page(now))
 
 
 def _ask(runner: HostRunner, step: Step, parse: Callable[[object], T]) -> T:

@@ -99,7 +99,7 @@ class Bench:
     def report(self) -> dict[str, Any]:
         """The report for programs; there is one for people, too."""
         found = list(self.folder.glob("*.json"))
-        assert [path.with_suffix(".md") for path in found] == list(self.folder.glob("*.md"))
+        assert [path.with_suffix(".html") for path in found] == list(self.folder.glob("*.html"))
         return json.loads(found[0].read_text()) if found else {}
 
 
@@ -131,7 +131,7 @@ def test_a_restore_beside(bench: Bench) -> None:
         *("vault", f"/srv/backup/web1/data/{NAME}/data/", "web1", "/srv/data.back", "none", "data"),
         *(False, False, "checksum", "1M", True),
     ]
-    assert bench.shown[0] == f"{NAME}, the newest" and bench.shown[1] == "# Restore of web1, data"
+    assert bench.shown[0] == f"{NAME}, the newest" and bench.shown[1] == "Restore of web1, data"
     assert bench.summary["state"] == "restored" and bench.summary["entries"] == 2 and bench.summary["bytes"] == 5
     assert Path(bench.summary["report"]).exists()
     assert bench.report["result"]["method"] == "stream" and "changes" not in bench.report["result"]
