@@ -17,6 +17,7 @@ from typing import NamedTuple, TypedDict
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted, entries_text
 
+from ...benchmark.measurement import BenchmarkResult, DiskMeasurement
 from ...common.units import format_bytes, format_seconds, seconds_of
 from .state import ComparisonResult, MeasuredRates, MigrationState, TransferSummary
 
@@ -40,6 +41,14 @@ class BenchmarkRates(NamedTuple):
 
     entries: float = 0.0  # a second
     compared: float = 0.0  # bytes a second, read and hashed
+
+
+def rates_of(benchmark: BenchmarkResult | None) -> BenchmarkRates | None:
+    """Return the rates of a kept benchmark; None without one."""
+    if benchmark is None:
+        return None
+    disks = [benchmark.measurement.disks.get(side, DiskMeasurement()) for side in ("source", "dest")]
+    return BenchmarkRates(min(one.entries for one in disks), min(one.compared for one in disks))
 
 
 class StepForecast(NamedTuple):

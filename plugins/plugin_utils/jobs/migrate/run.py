@@ -7,12 +7,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ...benchmark.kept import FOLDER, find_recent
 from ...common.ansible_process import ansible_pid
 from ...common.memory import Memory
 from ...common.refusal import Refusal
@@ -34,7 +36,7 @@ from ..hook_steps import TasksHook, read_tasks_results
 from ..hooks import Hook
 from ..selection import is_wanted
 from ..sessions import FAILURES, session_of
-from .forecast import Forecast, forecast_downtime, forecast_job
+from .forecast import BenchmarkRates, Forecast, forecast_downtime, forecast_job, rates_of
 from .groups import Gate, Group, settle
 from .hosts import MigrationHosts
 from .job_run import Options, Services
@@ -93,6 +95,9 @@ class MigrationRun:
         check_pairs(self._pairs, self._limits, _LIMITS)
         self._options = self._read_options()
         self._workflows: dict[str, MigrationWorkflow] = {}
+        # Beside the folder of this role, unless the user named that.
+        self._benchmark_folder = os.path.join(os.path.dirname(options["folder"]), FOLDER)
+        self._benchmarks: dict[tuple[str, str], BenchmarkRates | None] = {}
         self._ranks: dict[str, tuple[int, float, int]] = {}
         self._memory = Memory()
         self.store = MigrationStore(options["folder"], writes=write)
@@ -215,8 +220,8 @@ class MigrationRun:
         """
         group = next((one.jobs for one in self._groups.values() if state.name in one.jobs), [state.name])
         states = [self._state_of(name) for name in group]
-        known = [forecast_job(one).seconds if one is not None else None for one in states]
-        mine = forecast_job(state).seconds
+        known = [forecast_job(one, self._benchmark_of(one)).seconds if one is not None else None for one in states]
+        mine = forecast_job(state, self._benchmark_of(state)).seconds
         return self._size(state.name) if mine is None or None in known else mine
 
     def _keep_samples(self, running: Mapping[str, Status]) -> None:
@@ -327,7 +332,15 @@ class MigrationRun:
         """Return the downtime to expect of a job, or of its group as the scheduler will run it."""
         group = next((one.jobs for one in self._groups.values() if state.name in one.jobs), [state.name])
         members = {name: state if name == state.name else self._state_of(name) for name in group}
-        return forecast_downtime(state, members, partial(self._time_of, members))
+        known = {name: self._benchmark_of(one) for name, one in members.items() if one is not None}
+        return forecast_downtime(state, members, partial(self._time_of, members), known)
+
+    def _benchmark_of(self, state: MigrationState) -> BenchmarkRates | None:
+        """Return what a recent benchmark has measured of the hosts of a job; None if there is none."""
+        pair = (state.identity.src_host, state.identity.dest_host)
+        if pair not in self._benchmarks:
+            self._benchmarks[pair] = rates_of(find_recent(self._benchmark_folder, *pair))
+        return self._benchmarks[pair]
 
     def _renew_forecasts(self) -> None:
         """Write the forecasts of groups into the reports of their jobs, now that each job has ended its passes."""

@@ -7,6 +7,13 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.measurement import (
+    BenchmarkResult,
+    DiskMeasurement,
+    PairMeasurement,
+    Prediction,
+    Recommendation,
+)
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate import forecast
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.forecast import BenchmarkRates
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.state import (
@@ -110,6 +117,15 @@ def test_a_pass_that_had_nothing_to_send_says_nothing_of_a_comparison():
     rates = forecast.with_pass(None, empty)
     found = forecast.forecast_job(state(passes=[PASS], rates=vars(rates)))
     assert found.compare.seconds is None and "no rate of reading was measured" in found.compare.why
+
+
+def test_of_a_benchmark_the_slower_host_counts():
+    fast, slow = DiskMeasurement(entries=9.0, compared=4.0), DiskMeasurement(entries=7.0, compared=5.0)
+    nothing = Recommendation("", "", 1, "", "", "", *[Prediction(0.0, 0.0, 0.0)] * 3)
+    for disks, rates in (({"source": fast, "dest": slow}, (7.0, 4.0)), ({"source": fast}, (0.0, 0.0))):
+        measured = BenchmarkResult(PairMeasurement(disks=disks), (), nothing)
+        assert forecast.rates_of(measured) == BenchmarkRates(*rates)
+    assert forecast.rates_of(None) is None
 
 
 def serial(seconds):
