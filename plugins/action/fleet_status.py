@@ -160,4 +160,5 @@ def _as_data(overview: Overview) -> Mapping[str, object]:
 def _row_data(row: Row) -> Mapping[str, object]:
     whole = {name: None if value is None else int(value) for name, value in (("rate", row.rate), ("eta", row.eta))}
     age = None if row.age is None else round(row.age, 1)
-    return {**vars(row), "state": row.state.value, **whole, "age": age}
+    shown = {name: value for name, value in vars(row).items() if name != "is_job"}
+    return {**shown, "state": row.state.value, **whole, "age": age}

@@ -37,7 +37,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.restore.reques
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.restore.workflow import RestoreWorkflow
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.report import (
     TransferError,
-    shorten_changes,
+    shorten_lists,
     show_changes,
 )
 
@@ -117,7 +117,7 @@ class ActionModule(PairAction):
             result = workflow.run()
         except TransferError as error:
             if error.details is not None and not task.diff:
-                shorten_changes(error.details)
+                shorten_lists(error.details)
             raise
         finally:
             self.summary = workflow.summary

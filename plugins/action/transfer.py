@@ -17,7 +17,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.preload impor
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.trust import decide_trust
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.report import (
     TransferError,
-    shorten_changes,
+    shorten_lists,
     show_changes,
     summary_line,
 )
@@ -43,7 +43,7 @@ class ActionModule(PairAction):
             result = session.run()
         except TransferError as error:
             if error.details is not None and not self._task.diff:
-                shorten_changes(error.details)
+                shorten_lists(error.details)
             raise
         if not self._task.no_log:
             say(summary_line(session.label, result, check))

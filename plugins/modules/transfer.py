@@ -718,7 +718,7 @@ vanished:
   type: int
   sample: 0
 errors:
-  description: Errors for single paths. At most 200 are listed.
+  description: Errors for single paths. At most 20 are listed, in diff mode 200.
   returned: always
   type: list
   elements: dict
@@ -880,7 +880,8 @@ by_rsync:
   sample: 0
 repaired:
   description:
-    - Paths that differed after the transfer and were sent again, with O(verify=checksum). At most 100 are listed.
+    - Paths that differed after the transfer and were sent again, with O(verify=checksum). At most 20 are listed, in diff
+      mode 100.
     - RV(warnings) says whether that indicates a failing disk or memory, or something that writes to one of the trees.
   returned: success
   type: list
@@ -892,7 +893,7 @@ repaired_total:
   type: int
   sample: 1
 differences:
-  description: Differences between the two trees after the transfer. At most 100 are listed.
+  description: Differences between the two trees after the transfer. At most 20 are listed, in diff mode 100.
   returned: when the comparison after the transfer found some
   type: list
   elements: dict

@@ -92,6 +92,7 @@ class Row:
     holder: str = ""  # which control node works on it; empty: none, or not known
     bytes_sent: int = 0  # over the wire, by the last transfer
     bytes_apparent: int = 0  # with holes; 0: not known
+    is_job: bool = True  # else a transfer that is of no job
 
     @property
     def eta(self) -> float | None:
@@ -210,7 +211,10 @@ def _row(job: Job, seen: Mapping[str, Sequence[ListedTransfer]], failed: Mapping
 def _other_row(identity: str, src_host: str, dest_host: str, sides: Sequence[ListedTransfer]) -> Row:
     roots = {one.side: one.root for one in sides}
     row = Row(
-        *(identity, src_host, roots.get("source", ""), dest_host, roots.get("dest", "")), "transfer", State.RUNNING
+        *(identity, src_host, roots.get("source", ""), dest_host, roots.get("dest", "")),
+        "transfer",
+        State.RUNNING,
+        is_job=False,
     )
     return _with_sides(row, sides)
 

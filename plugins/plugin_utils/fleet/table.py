@@ -79,12 +79,25 @@ def render_table(rows: Sequence[Row], sums: FleetTotals, width: int, most: int) 
     lines = [_line(["job", *(["hosts"] if pair else [])], columns, name, pair, [one.title for one in columns])]
     for row in shown[:most]:
         ends = [f"{row.src_host} -> {row.dest_host}"] if pair else []
-        lines.append(_line([one_line(row.name), *ends], columns, name, pair, [one.of(row) for one in columns]))
+        lines.append(
+            _line(
+                [one_line(row.name) if pair else _named(row), *ends],
+                columns,
+                name,
+                pair,
+                [one.of(row) for one in columns],
+            )
+        )
     left = shown[most:]
     if left:
         lines += wrap(f"... and {len(left)} more: {_counts(left)}", width)
     lines += ["", *_sum_lines(rows, sums, width)]
     return [line.rstrip() for line in lines] + _holders(shown, width) + _problems(shown, width)
+
+
+def _named(row: Row) -> str:
+    """Return what a row is called if its hosts have no column: a transfer that is of no job has nothing but an id."""
+    return one_line(row.name) if row.is_job else f"{row.src_host} -> {row.dest_host}"
 
 
 def _layout(width: int, rows: Sequence[Row]) -> tuple[list[_Column], int, int]:
@@ -101,6 +114,7 @@ def _layout(width: int, rows: Sequence[Row]) -> tuple[list[_Column], int, int]:
     longest = max((cells(f"{row.src_host} -> {row.dest_host}") for row in rows), default=_PAIR)
     if rest - max(name, _NAME) - 1 >= min(longest, _PAIR):
         return columns, max(name, 3), min(longest, rest - max(name, 3) - 1)
+    name = max((cells(_named(row)) for row in rows), default=_NAME)
     return columns, min(rest, max(name, _NAME)), 0
 
 
@@ -119,14 +133,17 @@ def _counts(rows: Sequence[Row]) -> str:
 def _sum_lines(rows: Sequence[Row], sums: FleetTotals, width: int) -> list[str]:
     """Return what all rows come to, in as few lines as there is room for."""
     words = [f"{len(rows)} in all: {', '.join(f'{count} {state}' for state, count in sums.states.items()) or 'none'}"]
-    words.append(f"{format_bytes(sums.bytes_done)} of {format_bytes(sums.bytes_total)}")
+    if sums.bytes_total:
+        words.append(f"{format_bytes(sums.bytes_done)} of {format_bytes(sums.bytes_total)}")
+    elif sums.bytes_done:
+        words.append(f"{format_bytes(sums.bytes_done)} so far")
     if sums.rate:
         words.append(f"{format_bytes(sums.rate)}/s")
     if sums.eta is not None:
         words.append(f"{format_seconds(sums.eta)} left{' at least' if sums.unknown else ''}")
     if sums.unknown:
         words.append(f"{sums.unknown} of unknown size")
-    first, *more = wrap(f"{words[0]}; {', '.join(words[1:])}", width)
+    first, *more = wrap("; ".join([words[0], *([", ".join(words[1:])] if words[1:] else [])]), width)
     return [first, *wrap(" ".join(more), width - 2, "  ")]
 
 

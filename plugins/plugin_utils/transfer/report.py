@@ -27,7 +27,7 @@ from .result import Result
 from .status import Status
 
 _SHORT = 160  # characters of a path in a message
-_PRINTED = 20  # changes in a result without diff mode
+_PRINTED = 20  # members of a list in a result without diff mode
 _LISTED = 3  # paths with errors that stand in the message itself
 
 
@@ -157,18 +157,25 @@ def summary_line(label: str, result: Result, check: bool) -> str:
     return f"{tree}; {sent}{verified}"
 
 
-def shorten_changes(result: Result) -> None:
-    """Leave no more changes in a task's result than a terminal has room for: Ansible prints all of a result."""
+def shorten_lists(result: Result) -> None:
+    """Leave no more in the lists of a task's result than a terminal has room for: Ansible prints all of a result.
+
+    Of each list there is a count beside it.
+    """
     result["changes"] = result["changes"][:_PRINTED]
     result["changes_truncated"] = result["changes_total"] > len(result["changes"])
+    result["deleted"], result["errors"] = result["deleted"][:_PRINTED], result["errors"][:_PRINTED]
+    result["repaired"] = result["repaired"][:_PRINTED]
+    if "differences" in result:
+        result["differences"] = result["differences"][:_PRINTED]
 
 
 def show_changes(result: Result, as_diff: bool) -> None:
-    """Make the diff of a task from the changes, or shorten them."""
+    """Make the diff of a task from the changes, or shorten its lists."""
     if as_diff:
         result["diff"] = {"prepared": "".join(f"{line}\n" for line in result["changes"])}
     else:
-        shorten_changes(result)
+        shorten_lists(result)
 
 
 def with_earlier(status: Status, earlier: Outcome | None) -> Status:

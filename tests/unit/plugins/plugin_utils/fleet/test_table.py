@@ -56,6 +56,19 @@ def test_no_line_is_longer_than_the_window(width):
     assert "\x1b" not in "".join(lines) and "\u202e" not in "".join(lines)
 
 
+def test_a_transfer_that_is_of_no_job_is_called_by_its_hosts():
+    other = replace(RUNNING, name="5f3c0d2a9b17e846", phase="transfer", is_job=False)
+    assert table([other])[1].startswith("old01 -> new01 transfer")
+    assert table([other], 132)[1].startswith("5f3c0d2a9b17e846 old01 -> new01")
+
+
+def test_a_total_that_nobody_knows_is_not_told():
+    unknown = replace(RUNNING, bytes_done=87 * 2**20, bytes_total=0, rate=None)
+    assert table([unknown])[-1] == "1 in all: 1 running; 87.0 MiB so far, 1 of unknown size"
+    waiting = replace(unknown, bytes_done=0, state=State.SWITCHED)
+    assert table([waiting])[-1] == "1 in all: 1 switched"
+
+
 def test_a_wide_table_has_the_hosts_and_the_bytes():
     lines = table([RUNNING], 132)
     assert "hosts" in lines[0] and "bytes" in lines[0]

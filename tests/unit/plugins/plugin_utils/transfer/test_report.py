@@ -15,7 +15,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.context impor
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.report import (
     shape_result,
-    shorten_changes,
+    shorten_lists,
     summary_line,
     with_earlier,
 )
@@ -100,10 +100,22 @@ def test_a_result_lists_as_many_changes_as_a_terminal_has_room_for(count, left):
         outcome.change(f">f+++++++++ {number}", 200)
     shortened = result("stream", outcome)
     assert shortened["changes_truncated"] is (count > 200)
-    shorten_changes(shortened)
+    shorten_lists(shortened)
     assert shortened["changes"] == [f">f+++++++++ {number}" for number in range(left)]
     assert shortened["changes_total"] == count
     assert shortened["changes_truncated"] is (count > left)
+
+
+@pytest.mark.parametrize("count", [0, 20, 21, 200])
+def test_a_result_lists_as_many_paths_as_a_terminal_has_room_for(count):
+    paths = [str(number) for number in range(count)]
+    outcome = Outcome(errors=[{"path": path, "reason": "denied"} for path in paths], errors_total=count)
+    shortened = result("stream", outcome)
+    shortened["differences"] = [{"path": path} for path in paths]
+    shortened["repaired"] = paths
+    shorten_lists(shortened)
+    found = [len(shortened[name]) for name in ("errors", "differences", "repaired")]
+    assert found == [min(count, 20)] * 3 and shortened["errors_total"] == count
 
 
 def test_what_an_earlier_run_did_that_nobody_waited_for_counts_too():
