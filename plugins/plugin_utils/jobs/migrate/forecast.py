@@ -174,7 +174,7 @@ def forecast_downtime(
     state: MigrationState,
     members: Mapping[str, MigrationState | None],
     time_of: Callable[[Mapping[str, float]], float],
-    benchmarks: Mapping[str, BenchmarkRates] | None = None,
+    benchmarks: Mapping[str, BenchmarkRates | None] | None = None,
 ) -> Forecast:
     """Return the downtime to expect of a job, or of the whole group that it is in.
 
