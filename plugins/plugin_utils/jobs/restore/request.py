@@ -14,10 +14,10 @@ from typing import Any
 from ...common.argument_spec import spec_of_role
 from ...common.paths import goes_back, within
 from ...common.refusal import Refusal
-from ...hosts.trust import NONE, refuse_trusting_method
+from ...hosts.trust import NONE
 from ..backup.jobs import OF_ONE_JOB, SET_BY_ROLE, clients
 from ..backup.jobs import sources as backup_sources
-from ..job_options import spec_of_transfer, spec_with_jobs
+from ..job_options import find_transfer_problems, spec_of_transfer, spec_with_jobs
 from ..mistakes import check_by_spec, check_jobs, find_misspelt
 from ..notify import find_notify_problems
 
@@ -146,7 +146,6 @@ def complete_request(
     if goes_back(dest):
         problems.append(f"restore_dest {dest} has '..' in it, and could be anywhere: name the folder itself")
     problems += _about_transfer(given.transfer)
-    problems += _about_trust(given.transfer)
     if given.delete and not given.over:
         problems.append("restore_delete removes what is not in the snapshot, which takes restore_over=true, too")
     if client and not dest and not origin and not problems:
@@ -193,16 +192,12 @@ def _job(
 
 def _about_transfer(transfer: Mapping[str, Any]) -> list[str]:
     spec = spec_of_transfer(NOT_TO_CHOOSE)
-    found = check_by_spec(transfer, spec, "ansible-doc longhaul.fleet.transfer", nested=True).problems
-    return [f"restore_transfer.{problem}" for problem in found]
-
-
-def _about_trust(transfer: Mapping[str, Any]) -> list[str]:
-    try:
-        refuse_trusting_method(str(transfer.get("method") or "auto"), str(transfer.get("trust") or NONE))
-    except Refusal as refusal:
-        return [f"restore_transfer: {refusal}"]
-    return []
+    checked = check_by_spec(transfer, spec, "ansible-doc longhaul.fleet.transfer", nested=True)
+    own = {"src": "/", "dest": "/", "trust": checked.values.get("trust") or NONE}
+    return [
+        *(f"restore_transfer.{problem}" for problem in checked.problems),
+        *(f"restore_transfer: {problem}" for problem in find_transfer_problems(checked.values, **own)),
+    ]
 
 
 def _which(variable: str, what: str, found: Sequence[str]) -> str:

@@ -79,9 +79,13 @@ def test_without_jobs_all_must_be_said():
             ],
         ),
         (
-            {"job": "etc", "transfer": {"method": "scp"}},
+            {"job": "etc", "transfer": {"method": "scp", "port_range": "2-1", "max_delete": -1}},
             JOBS,
-            ["trust is none, and with method scp"],
+            [
+                "restore_transfer: trust is none, and with method scp",
+                "restore_transfer: port_range is '2-1'",
+                "restore_transfer: max_delete is -1: give 0 or more",
+            ],
         ),
         ({"job": "etc", "path": "/srv/data"}, JOBS, ["only /etc was backed up"]),
         ({"job": "etc", "path": "/etcetera"}, JOBS, ["only /etc was backed up"]),
