@@ -132,7 +132,7 @@ sys.path.insert(0, sys.argv[1])
 commands = importlib.import_module("longhaul._job.commands")
 asked = json.load(sys.stdin)
 try:
-    told = {"results": commands.run_steps(asked["steps"], commands.Given(asked["secrets"], sys.argv[1]))}
+    told = {"results": commands.run_steps(asked["steps"], commands.StepContext(asked["secrets"], sys.argv[1]))}
 except commands.StateError as error:
     told = {"msg": str(error)}
 print(json.dumps(told))
@@ -184,7 +184,9 @@ def main() -> None:
     commands = importlib.import_module("longhaul._job.commands")
     if sys.getfilesystemencoding() == "utf-8":
         try:
-            results = commands.run_steps(module.params["steps"], commands.Given(module.params["secrets"], archive))
+            results = commands.run_steps(
+                module.params["steps"], commands.StepContext(module.params["secrets"], archive)
+            )
         except commands.StateError as error:
             module.fail_json(msg=str(error))
     else:

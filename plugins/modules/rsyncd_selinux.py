@@ -69,7 +69,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd import selinux
 
 
-class Policy:
+class SelinuxPolicy:
     """SELinux on this host, and what was done to it."""
 
     def __init__(self, module: AnsibleModule) -> None:
@@ -126,7 +126,7 @@ def main() -> None:
         supports_check_mode=True,
     )
     params = module.params
-    policy = Policy(module)
+    policy = SelinuxPolicy(module)
     policy.meet(selinux.needs(params["modules"], params["how"], params["port"]))
     module.exit_json(changed=bool(policy.commands), commands=policy.commands)
 

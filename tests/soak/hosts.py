@@ -159,7 +159,7 @@ def _be_host(connection: socket.socket, folder: Path, user: User, rsyncd_conf: s
                 if asked[0]["do"] == "die":
                     _DIES[:] = [asked[0]["changes"]] if asked[0]["changes"] is not None else []
                     asked = []
-                answer = (True, commands.run_steps(asked, commands.Given(secrets, str(engine))))
+                answer = (True, commands.run_steps(asked, commands.StepContext(secrets, str(engine))))
             except Exception as error:  # what the module would end with
                 known = type(error).__name__ in ("StateError", "TransferFailed")
                 answer = (False, str(error) if known else traceback.format_exc())

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from .disk_usage import DiskMeter, DiskUsage
 
-    class Account(TypedDict, total=False):
+    class TimeAccount(TypedDict, total=False):
         wall: float  # seconds of the whole end
         processor: float  # seconds, with those of the programs that have ended
         cores: int  # that it may use
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         disk: DiskUsage  # where a disk is watched
 
 else:  # making such a class takes time at each job's start
-    Account = dict
+    TimeAccount = dict
 
 
 class _Lane:
@@ -166,7 +166,7 @@ def at_work() -> Iterator[None]:
             _at_work[0] -= 1
 
 
-def account() -> Account:
+def account() -> TimeAccount:
     """Return what was spent so far, as plain data."""
     switch(switch(IDLE))  # the own account up to this moment
     roles: dict[str, Seconds] = {}
@@ -181,7 +181,7 @@ def account() -> Account:
                 spent[1] += processor
         begun, meters = _begun[0], list(_meters)
     programs = resource.getrusage(resource.RUSAGE_CHILDREN)
-    found: Account = {
+    found: TimeAccount = {
         "wall": round(time.monotonic() - begun, 3),
         "processor": round(time.process_time() + programs.ru_utime + programs.ru_stime, 3),
         "cores": cores(),

@@ -23,18 +23,18 @@ from .steps import parse_step
 
 if TYPE_CHECKING:
     from . import steps
-    from .leases import LeaseAnswer
-    from .probe import Described, ProbeFacts
+    from .leases import LeaseResult
+    from .probe import EndDescription, ProbeFacts
 
 
-class Given(NamedTuple):
+class StepContext(NamedTuple):
     """What came along with the steps."""
 
     secrets: dict[str, str]
     engine: str  # the path of the archive that jobs are started from
 
 
-def run_steps(asked: Sequence[object], given: Given) -> list[object]:
+def run_steps(asked: Sequence[object], given: StepContext) -> list[object]:
     """Do the steps in order and return each one's result. Raises WrongShape before the first one is done.
 
     After a guard that does not let them pass, no more are done. Raises StateError if there is no room.
@@ -47,16 +47,16 @@ def run_steps(asked: Sequence[object], given: Given) -> list[object]:
             if error.errno not in FULL:
                 raise
             raise StateError(no_room(error, state_root())) from error
-        if step["do"] == "lease" and step["guard"] and not cast("LeaseAnswer", done[-1])["held"]:
+        if step["do"] == "lease" and step["guard"] and not cast("LeaseResult", done[-1])["held"]:
             break
     return done
 
 
-def _folder(step: steps.Folder) -> JobFolder:
+def _folder(step: steps.JobKey) -> JobFolder:
     return JobFolder(step["id"], step["side"])
 
 
-def _probe(step: steps.Probe, given: Given) -> ProbeFacts:
+def _probe(step: steps.Probe, given: StepContext) -> ProbeFacts:
     """Return what this host has, and do what follows where that is what an earlier probe found."""
     from .probe import probe
     from .probe_fingerprint import fingerprint
@@ -69,7 +69,7 @@ def _probe(step: steps.Probe, given: Given) -> ProbeFacts:
     return facts
 
 
-def _describe(step: steps.Describe, _given: Given) -> Described:
+def _describe(step: steps.Describe, _given: StepContext) -> EndDescription:
     """Return what exists at a path, and how fast this host hashes, for a comparison."""
     from .._tree.content_hash import speeds
     from .._tree.time_units import observed_units
@@ -87,7 +87,7 @@ def _describe(step: steps.Describe, _given: Given) -> Described:
     }
 
 
-def _start(step: steps.Start, given: Given) -> JobStatus:
+def _start(step: steps.Start, given: StepContext) -> JobStatus:
     """Start a job, and do what follows it where it has finished by now."""
     folder = _folder(step)
     replaced = step.get("replace")
@@ -111,12 +111,12 @@ def _start(step: steps.Start, given: Given) -> JobStatus:
     return status
 
 
-def _poll(step: steps.Poll, _given: Given) -> JobStatus:
+def _poll(step: steps.Poll, _given: StepContext) -> JobStatus:
     """Return a job's status, at once when it ends, else after ``wait`` seconds."""
     return launcher.watch(_folder(step), tuple(step.get("until", ())), float(step["wait"]))
 
 
-def _stop(step: steps.Stop, _given: Given) -> JobStatus:
+def _stop(step: steps.Stop, _given: StepContext) -> JobStatus:
     """End a job and give its last status and log. Raise StateError if its staging folder could not be removed."""
     folder = _folder(step)
     status = launcher.stop(folder, bool(step["succeeded"]))
@@ -126,7 +126,7 @@ def _stop(step: steps.Stop, _given: Given) -> JobStatus:
     return {**status, "log": folder.log_tail()}
 
 
-def _clear(step: steps.Clear, _given: Given) -> Mapping[str, object]:
+def _clear(step: steps.Clear, _given: StepContext) -> Mapping[str, object]:
     """Remove what a job that has ended left in the state folder."""
     folder = _folder(step)
     if folder.is_running():
@@ -135,7 +135,7 @@ def _clear(step: steps.Clear, _given: Given) -> Mapping[str, object]:
     return {}
 
 
-def _sync(step: steps.Sync, _given: Given) -> Mapping[str, object]:
+def _sync(step: steps.Sync, _given: StepContext) -> Mapping[str, object]:
     """Wait until the disk has a tree, and return how many ``seconds`` that took. Raise StateError if it does not."""
     from .._core.durability import sync_tree
 
@@ -150,7 +150,7 @@ def _sync(step: steps.Sync, _given: Given) -> Mapping[str, object]:
     return {"seconds": time.monotonic() - started}
 
 
-def _control(step: steps.Control, _given: Given) -> object:
+def _control(step: steps.Control, _given: StepContext) -> object:
     """Pause, slow, resume or cancel transfers; return what became of each, and the ids that this host does not have."""
     from .control_client import parse_wish, select, tell
 
@@ -159,7 +159,7 @@ def _control(step: steps.Control, _given: Given) -> object:
     return {"told": [one._asdict() for one in told], "missing": missing}
 
 
-def _discover(step: steps.Discover, _given: Given) -> Mapping[str, object]:
+def _discover(step: steps.Discover, _given: StepContext) -> Mapping[str, object]:
     """Return what this host has for a migration, and what was kept here of the job."""
     from .._migrate.preflight import discover
     from .leases import look_at_lease
@@ -172,7 +172,7 @@ def _discover(step: steps.Discover, _given: Given) -> Mapping[str, object]:
     return {**found, "record": find_record(identity), "lease": look_at_lease(identity), **used}
 
 
-def _find_tree_users(step: steps.FindTreeUsers, _given: Given) -> Mapping[str, object]:
+def _find_tree_users(step: steps.FindTreeUsers, _given: StepContext) -> Mapping[str, object]:
     """Return the processes that use a tree."""
     return _users_of(step["tree"], step["transfer_id"])
 
@@ -190,14 +190,14 @@ def _users_of(tree: str, transfer_id: str) -> Mapping[str, object]:
         return {"users": [], "unseen": ""}
 
 
-def _overview(step: steps.Overview, _given: Given) -> object:
+def _overview(step: steps.OverviewStep, _given: StepContext) -> object:
     """Return what all transfers of this user do at the moment."""
     from .overview import look
 
     return look(float(step["interval"]))
 
 
-def _keep_record(step: steps.KeepRecord, _given: Given) -> Mapping[str, object]:
+def _keep_record(step: steps.KeepRecord, _given: StepContext) -> Mapping[str, object]:
     """Keep the record of a job; return the ``problem`` if that failed, since the steps before it have not."""
     from .records import keep_record
 
@@ -208,7 +208,7 @@ def _keep_record(step: steps.KeepRecord, _given: Given) -> Mapping[str, object]:
     return {"problem": ""}
 
 
-def _lease(step: steps.Lease, _given: Given) -> LeaseAnswer:
+def _lease(step: steps.LeaseStep, _given: StepContext) -> LeaseResult:
     """Take, renew or release the lease of a job.
 
     A record is kept before others may have the job, and not of a job that is another's by now. What cannot be kept here
@@ -224,14 +224,14 @@ def _lease(step: steps.Lease, _given: Given) -> LeaseAnswer:
     return do_lease(step)
 
 
-def _snapshot(step: steps.SnapshotStep, given: Given) -> Mapping[str, object]:
+def _snapshot(step: steps.SnapshotStep, given: StepContext) -> Mapping[str, object]:
     """Do something with the snapshots of a job; return the module's result with the ``warnings``.
 
     Where it is refused, or a check found problems, the reason stands under ``refused`` in its place. ``busy`` beside it
     says whether another run is at work. Else the steps ``then`` follow.
     """
     from .._snapshot.actions import Holders, do_action
-    from .._snapshot.errors import Busy, Differs, Refused
+    from .._snapshot.errors import Busy, Refused, TreeMismatch
     from .state import destination_holder, source_reader
 
     repository, host, job = step["place"]
@@ -248,14 +248,14 @@ def _snapshot(step: steps.SnapshotStep, given: Given) -> Mapping[str, object]:
         done = do_action(step["action"], (repository, host, job), step["options"], holders, check, beside)
     except Refused as refused:
         return {"refused": str(refused), "busy": isinstance(refused, Busy)}
-    except Differs:
+    except TreeMismatch:
         return {"differs": True, "warnings": []}
     if done.failed:
         return {"refused": done.failed}
     return {**done.result, "warnings": done.warnings, "then": run_steps(step.get("then", ()), given)}
 
 
-def _inspect_snapshot(step: steps.InspectSnapshot, _given: Given) -> Mapping[str, object]:
+def _inspect_snapshot(step: steps.InspectSnapshot, _given: StepContext) -> Mapping[str, object]:
     """Return the kind of a path in a snapshot and the problems below it. Raise StateError if there is no such path."""
     from .._snapshot.actions import MAX_LISTED
     from .._snapshot.errors import Refused, unexpected
@@ -279,7 +279,7 @@ def _inspect_snapshot(step: steps.InspectSnapshot, _given: Given) -> Mapping[str
     }
 
 
-def _inspect_destination(step: steps.InspectDestination, _given: Given) -> Mapping[str, object]:
+def _inspect_destination(step: steps.InspectDestination, _given: StepContext) -> Mapping[str, object]:
     """Return the state of a restore's destination. Raise StateError if it cannot be one."""
     from .._core.errors import TransferFailed
     from .._snapshot.overlap import inspect_destination
@@ -291,7 +291,7 @@ def _inspect_destination(step: steps.InspectDestination, _given: Given) -> Mappi
         raise StateError(f"Nothing was restored: {dest} cannot be the destination: {error}") from None
 
 
-def _quick_digest(step: steps.QuickDigest, given: Given) -> Mapping[str, object]:
+def _quick_digest(step: steps.QuickDigest, given: StepContext) -> Mapping[str, object]:
     """Return the ``digest`` of a tree that is read within ``seconds``, None else; after it come the steps ``then``.
 
     Their results stand beside it under that name.
@@ -303,21 +303,21 @@ def _quick_digest(step: steps.QuickDigest, given: Given) -> Mapping[str, object]
     return {"digest": digest, "then": [] if digest is None else run_steps(step["then"], given)}
 
 
-def _look_up_owners(step: steps.LookUpOwners, _given: Given) -> Mapping[str, object]:
+def _look_up_owners(step: steps.LookUpOwners, _given: StepContext) -> Mapping[str, object]:
     """Return what this host, the destination, knows of the ids that were ``counted`` at the source."""
     from .._tree.owners import answer
 
     return answer(step["counted"])
 
 
-def _drill_down(step: steps.DrillDown, _given: Given) -> Mapping[str, object]:
+def _drill_down(step: steps.DrillDown, _given: StepContext) -> Mapping[str, object]:
     """Answer a question about the differences that two digests show."""
     from .digest_job import drill_down
 
     return drill_down(_folder(step), step)
 
 
-_STEPS: Mapping[str, Callable[[Any, Given], object]] = {
+_STEPS: Mapping[str, Callable[[Any, StepContext], object]] = {
     "probe": _probe,
     "describe": _describe,
     "start": _start,

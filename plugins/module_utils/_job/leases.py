@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from . import steps
 
-    class Lease(TypedDict):
+    class StoredLease(TypedDict):
         """What the file holds. Times are seconds of the clock of this boot."""
 
         holder: str  # the id of a control node's state folder
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
         id: str
 
-    class LeaseAnswer(TypedDict):
+    class LeaseResult(TypedDict):
         """What became of a request."""
 
         held: bool  # by the control node that asked
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
         problem: str  # why the lease cannot be read or kept
 
 else:
-    Lease = LeaseView = LeaseRow = LeaseAnswer = dict
+    StoredLease = LeaseView = LeaseRow = LeaseResult = dict
 
 LARGEST = 4 << 10  # bytes of a file
 LONGEST = 86400.0  # seconds that a lease may live without a renewal
@@ -88,7 +88,7 @@ class LeaseDecision(NamedTuple):
     """Answer to a request, and the new content of the file; None: unchanged."""
 
     held: bool
-    written: Lease | None = None
+    written: StoredLease | None = None
 
 
 def read_clock() -> Clock:
@@ -96,10 +96,10 @@ def read_clock() -> Clock:
     return Clock(boot_id(), boot_seconds())
 
 
-def parse_lease(value: object) -> Lease:
+def parse_lease(value: object) -> StoredLease:
     """Return what a file holds; raise WrongShape for what is no lease."""
     values = as_object(value, "the lease")
-    lease: Lease = {
+    lease: StoredLease = {
         "holder": member(values, "holder", str),
         "who": member(values, "who", str),
         "boot": member(values, "boot", str),
@@ -122,7 +122,7 @@ def _check(holder: str, who: str, life: float) -> None:
         raise WrongShape("the name of the holder or the life of the lease is out of bounds")
 
 
-def seconds_left(lease: Lease, clock: Clock) -> float:
+def seconds_left(lease: StoredLease, clock: Clock) -> float:
     """Return the seconds until a lease expires, as if it were not firm; 0 if it has, or was released.
 
     A clock that stands before the last renewal was started again, whether or not the system names its boots.
@@ -132,7 +132,7 @@ def seconds_left(lease: Lease, clock: Clock) -> float:
     return max(0.0, lease["renewed"] + lease["life"] - clock.now)
 
 
-def see(lease: Lease, clock: Clock) -> LeaseView:
+def see(lease: StoredLease, clock: Clock) -> LeaseView:
     """Return a lease as it is now."""
     is_of_boot = lease["boot"] == clock.boot and clock.now >= lease["since"]
     return {
@@ -145,7 +145,7 @@ def see(lease: Lease, clock: Clock) -> LeaseView:
     }
 
 
-def decide(found: Lease | None, asked: steps.Lease, clock: Clock) -> LeaseDecision:
+def decide(found: StoredLease | None, asked: steps.LeaseStep, clock: Clock) -> LeaseDecision:
     """Return what becomes of a request.
 
     ``take`` gets a lease that nobody has, that has expired and is not firm, or with ``takeover`` any. ``renew`` gets
@@ -167,7 +167,7 @@ def decide(found: Lease | None, asked: steps.Lease, clock: Clock) -> LeaseDecisi
         return LeaseDecision(False)
     # What another control node had stopped stays so until somebody says that it is not.
     was_firm = found is not None and found["firm"] and not found["released"]
-    new: Lease = {
+    new: StoredLease = {
         "holder": asked["holder"],
         "who": asked["who"],
         "boot": clock.boot,
@@ -180,13 +180,15 @@ def decide(found: Lease | None, asked: steps.Lease, clock: Clock) -> LeaseDecisi
     return LeaseDecision(True, new)
 
 
-def _renewed(found: Lease, asked: steps.Lease, clock: Clock, firm: bool, released: bool) -> Lease | None:
+def _renewed(
+    found: StoredLease, asked: steps.LeaseStep, clock: Clock, firm: bool, released: bool
+) -> StoredLease | None:
     """Return the lease of its holder as it is from now on; None if the disk need not know.
 
     That a host had it a moment ago, too, is not worth a write: many executions begin with a renewal.
     """
     is_other_boot = found["boot"] != clock.boot or clock.now < found["renewed"]
-    renewed: Lease = {
+    renewed: StoredLease = {
         **found,
         "who": asked["who"],
         "boot": clock.boot,
@@ -201,13 +203,13 @@ def _renewed(found: Lease, asked: steps.Lease, clock: Clock, firm: bool, release
     return None if is_same and (is_fresh or released) else renewed
 
 
-def may_stay(found: Lease, written: Lease, clock: Clock) -> bool:
+def may_stay(found: StoredLease, written: StoredLease, clock: Clock) -> bool:
     """Whether a lease may stay as it is where a renewal cannot be written: it still is its holder's, and as firm."""
     is_same = all(found[name] == written[name] for name in ("holder", "firm", "released"))
     return is_same and (found["firm"] or seconds_left(found, clock) > 0)
 
 
-def parse_request(step: Mapping[str, Any]) -> steps.Lease:
+def parse_request(step: Mapping[str, Any]) -> steps.LeaseStep:
     """Return a request of the control node; raise StateError for one that makes no sense."""
     try:
         if step["act"] not in ("take", "renew", "release", "look"):
@@ -217,10 +219,10 @@ def parse_request(step: Mapping[str, Any]) -> steps.Lease:
         optional(step, "record", dict)
     except WrongShape as error:
         raise StateError(f"the lease of job {step['id']} cannot be asked for: {error}") from error
-    return cast("steps.Lease", step)
+    return cast("steps.LeaseStep", step)
 
 
-def do_lease(step: Mapping[str, Any]) -> LeaseAnswer:
+def do_lease(step: Mapping[str, Any]) -> LeaseResult:
     """Do what the control node asks of a lease. What cannot be read or kept is told as a problem."""
     asked, found = parse_request(step), None
     try:
@@ -246,7 +248,7 @@ def do_lease(step: Mapping[str, Any]) -> LeaseAnswer:
         return {"held": False, "found": None, "problem": str(error)}
 
 
-def look_at_lease(identity: str) -> LeaseAnswer:
+def look_at_lease(identity: str) -> LeaseResult:
     """Return the lease of a job without changing it."""
     try:
         return _answer(False, read_lease(identity))
@@ -296,7 +298,7 @@ def _changed_at(identity: str) -> float:
         return math.inf
 
 
-def read_lease(identity: str) -> Lease | None:
+def read_lease(identity: str) -> StoredLease | None:
     """Return the lease of a job, None if there is none. Raises StateError for what is there and is none."""
     path = _path(_folder(), identity)
     try:
@@ -314,7 +316,7 @@ def read_lease(identity: str) -> Lease | None:
         ) from error
 
 
-def _answer(held: bool, found: Lease | None) -> LeaseAnswer:
+def _answer(held: bool, found: StoredLease | None) -> LeaseResult:
     return {"held": held, "found": None if found is None else see(found, read_clock()), "problem": ""}
 
 
@@ -355,7 +357,7 @@ def _wait_for_lock(lock: int) -> None:
         time.sleep(0.02)
 
 
-def _write(folder: str, identity: str, lease: Lease) -> None:
+def _write(folder: str, identity: str, lease: StoredLease) -> None:
     """Replace a lease, on the disk when this returns. Only who holds the lock may."""
     path = _path(folder, identity)
     partial = f"{path}.part"

@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     from .leases import LeaseRow
     from .records import StoredRecord
 
-    class Observed(JobInfo):
+    class TransferRow(JobInfo):
         """A transfer, and how fast it is."""
 
         rate: float | None  # bytes a second between the two looks; None: not known
 
-    class Overview(TypedDict):
+    class HostOverview(TypedDict):
         """All transfers of this user on this host, and the records and leases of jobs that end here."""
 
         now: float  # by this host's clock, in seconds since 1970
-        transfers: list[Observed]
+        transfers: list[TransferRow]
         records: list[StoredRecord]
         leases: list[LeaseRow]
 
 else:
-    Observed = Overview = dict
+    TransferRow = HostOverview = dict
 
 _LONGEST = 10.0  # seconds between two looks
 
 
-def look(interval: float) -> Overview:
+def look(interval: float) -> HostOverview:
     """Return the transfers; what runs is looked at again after ``interval`` seconds, so that its rate is known."""
     first = list_jobs()
     jobs = first
@@ -53,10 +53,10 @@ def look(interval: float) -> Overview:
     }
 
 
-def with_rates(before: Sequence[JobInfo], after: Sequence[JobInfo]) -> list[Observed]:
+def with_rates(before: Sequence[JobInfo], after: Sequence[JobInfo]) -> list[TransferRow]:
     """Return jobs with how fast they were between two looks, by the times at which they themselves reported. Pure."""
     earlier = {(job["id"], job["side"]): job for job in before}
-    return [cast(Observed, {**job, "rate": _rate(earlier.get((job["id"], job["side"])), job)}) for job in after]
+    return [cast(TransferRow, {**job, "rate": _rate(earlier.get((job["id"], job["side"])), job)}) for job in after]
 
 
 def _rate(before: JobInfo | None, job: JobInfo) -> float | None:

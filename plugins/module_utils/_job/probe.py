@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
     from .._methods.detect_programs import Programs
     from .._methods.ssh.sshd_config import SshdConfig
-    from .._tree.held_root import Probed
+    from .._tree.held_root import ProbedRoot
     from .._tree.resolve import ResolvedPath
     from . import steps
     from .request import Request
     from .state import JobStatus
 
-    class Measured(TypedDict):
+    class TreeSize(TypedDict):
         """What a tree takes, as far as could be counted."""
 
         entries: int
@@ -74,8 +74,8 @@ if TYPE_CHECKING:
         free_inodes: int  # -1: this file system has no such limit
         read_only: bool
         child: PathFacts
-        folder: Probed  # ``existing``, or the folder that it is in
-        measured: Measured  # at the source
+        folder: ProbedRoot  # ``existing``, or the folder that it is in
+        measured: TreeSize  # at the source
         time_units: dict[str, int]  # of a directory, where it is to be compared: see TimeUnits
 
     class Older(TypedDict):
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
         no_folders: list[str]  # that are none
         not_followed: str  # why one of them must not be used; empty if all may
 
-    class Described(TypedDict):
+    class EndDescription(TypedDict):
         path: PathFacts
         hash_speeds: dict[str, float]
         now_ns: int
@@ -381,13 +381,13 @@ def _measure_held_file(path: PathFacts) -> None:
             os.close(fd)
 
 
-def measure(root: bytes | int, seconds: float = 0.5) -> Measured:
+def measure(root: bytes | int, seconds: float = 0.5) -> TreeSize:
     """Count a tree's entries and the room for them for ``seconds``; ``complete`` says whether that was enough.
 
     A file with several names counts once.
     """
     deadline = time.monotonic() + seconds
-    found: Measured = {"entries": 0, "content": 0, "apparent": 0, "complete": True}
+    found: TreeSize = {"entries": 0, "content": 0, "apparent": 0, "complete": True}
     seen: set[object] = set()
     with contextlib.suppress(OSError), Root(root) as tree:
         for entry in walk(root, on_error=lambda _path, _error: None):

@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 
     from .._core.context import Peer, Serve
     from .._core.settings import Settings
-    from .._tree.held_root import Probed
+    from .._tree.held_root import ProbedRoot
 
-    class _Always(TypedDict):
+    class _RequiredFields(TypedDict):
         side: str  # source or dest
         part: str  # drive, serve, compare, owners or benchmark
         root: str  # of the tree on this host
         peer_name: str  # the inventory host on the peer
 
-    class TransferRequest(_Always, total=False):
+    class TransferRequest(_RequiredFields, total=False):
         settings: Settings
         fingerprint: str  # of the task's options
         peer: Peer  # for the driving end
         serve: Serve  # for the serving end
-        probed: Probed | None  # what the probe found of the root
+        probed: ProbedRoot | None  # what the probe found of the root
 
-    class _Walk(_Always):
+    class _Walk(_RequiredFields):
         rules: list[str]
         only: str | None
         one_file_system: bool
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
         check: bool
         rsyncd_module: object
 
-    class BenchmarkRequest(_Always, total=False):
+    class BenchmarkRequest(_RequiredFields, total=False):
         """What a benchmark does on a host; ``root`` is the path of the transfer that it is about, as it was given."""
 
         work: str  # disk, serve, drive or processor

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from .request import DigestRequest
 
-    class Folder(TypedDict):
+    class JobKey(TypedDict):
         """Which job is meant: that of this transfer or comparison, on this side of it."""
 
         id: str
         side: str
 
-    class _MayProbe(Folder, total=False):
+    class _MayProbe(JobKey, total=False):
         child: str  # a name inside the path that is described, too; empty: none
         rsyncd_module: str | None
         link_dest: list[str] | None
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         do: Literal["describe"]
         path: str
 
-    class _MayStart(Folder, total=False):
+    class _MayStart(JobKey, total=False):
         secrets: list[str]  # names of those that came along and that the job gets
         replace: int | None  # the process of a job that the probe found and that makes way
         then: list[Step]  # that follow at once where the job has finished by now
@@ -60,18 +60,18 @@ if TYPE_CHECKING:
         until: list[str]  # states of a living job that are waited for
         wait: float  # seconds, at most
 
-    class _MayPoll(Folder, total=False):
+    class _MayPoll(JobKey, total=False):
         until: list[str]
 
     class Poll(_MayPoll):
         do: Literal["poll"]
         wait: float
 
-    class Stop(Folder):
+    class Stop(JobKey):
         do: Literal["stop"]
         succeeded: bool  # lets it drop partial files
 
-    class Clear(Folder):
+    class Clear(JobKey):
         do: Literal["clear"]
 
     class Sync(TypedDict):
@@ -108,7 +108,7 @@ if TYPE_CHECKING:
         tree: str
         transfer_id: str  # that writes there itself
 
-    class Overview(TypedDict):
+    class OverviewStep(TypedDict):
         do: Literal["overview"]
         interval: float  # seconds between two looks at what runs, for its rate; 0: one look
 
@@ -121,7 +121,7 @@ if TYPE_CHECKING:
         firm: bool | None  # whether it expires by nothing; None: as it is
         record: Mapping[str, object] | None  # see KeepRecord: kept first, if the control node has the lease
 
-    class Lease(_MayHave):
+    class LeaseStep(_MayHave):
         """See leases.py. With ``guard`` no step after it is done where the control node has no lease."""
 
         do: Literal["lease"]
@@ -188,7 +188,7 @@ if TYPE_CHECKING:
         absent: list[str]
         keys: list[str]  # details
 
-    class DrillDown(Folder, _Question):
+    class DrillDown(JobKey, _Question):
         do: Literal["drill_down"]
         ask: str  # listing, absent, explain or details
 
@@ -204,9 +204,9 @@ if TYPE_CHECKING:
         Control,
         Discover,
         FindTreeUsers,
-        Overview,
+        OverviewStep,
         KeepRecord,
-        Lease,
+        LeaseStep,
         SnapshotStep,
         InspectSnapshot,
         InspectDestination,

@@ -26,7 +26,7 @@ from .._core.settings import parse_settings
 from .._methods import registry
 from .._model.ticket import PAUSED
 from .._snapshot import names
-from .._tree.held_root import Probed, open_held
+from .._tree.held_root import ProbedRoot, open_held
 from .._tree.resolve import resolve
 from .confine_job import confine_job
 from .control_loop import ControlLoop, obey_tickets
@@ -84,7 +84,12 @@ def _explain_full(context: Context) -> Iterator[None]:
 
 
 def _take_part(
-    context: Context, folder: JobFolder, probed: Probed | None, method: Any, reporter: Reporter, control: ControlLoop
+    context: Context,
+    folder: JobFolder,
+    probed: ProbedRoot | None,
+    method: Any,
+    reporter: Reporter,
+    control: ControlLoop,
 ) -> int:
     """Serve or drive, and report how that ended; gives the exit code."""
     if context.part == "serve":
@@ -175,7 +180,7 @@ def _wait_for_end(context: Context, server: Server, reporter: Reporter) -> None:
 
 
 @contextlib.contextmanager
-def _destination(context: Context, folder: JobFolder, probed: Probed | None) -> Iterator[None]:
+def _destination(context: Context, folder: JobFolder, probed: ProbedRoot | None) -> Iterator[None]:
     """Make the destination ready before, and put it in order after; does nothing for the source."""
     if context.side != "dest":
         yield
@@ -286,7 +291,7 @@ def _open_beside(tree_fd: int, place: tuple[int, str] | None, flags: int) -> int
 
 
 @contextlib.contextmanager
-def _root(context: Context, probed: Probed | None, succeeded: Callable[[], bool]) -> Iterator[None]:
+def _root(context: Context, probed: ProbedRoot | None, succeeded: Callable[[], bool]) -> Iterator[None]:
     """Make and hold the destination's root; take it back where the transfer failed before anything arrived."""
     from .._core.files import missing_of
     from .._tree import staging
@@ -314,7 +319,7 @@ def _root(context: Context, probed: Probed | None, succeeded: Callable[[], bool]
             staging.take_back(made)
 
 
-def _open_source(root: bytes, probed: Probed | None) -> int:
+def _open_source(root: bytes, probed: ProbedRoot | None) -> int:
     """Hold the source's root."""
     try:
         return open_held(root, probed)

@@ -24,7 +24,7 @@ from .._core.outcome import Outcome
 from .._engine.net.connect import Connection, ConnectionParameters, Listener, connect, connect_again, connect_first
 from .._engine.net.data_connection import DataConnection
 from .._engine.net.early_connections import EarlyConnections
-from .._engine.net.session import Session, SessionLost
+from .._engine.net.session import SessionLost, WireSession
 from .._engine.net.session_server import SessionServer
 from .._engine.wire.conversation import Contents
 from .._engine.wire.handshake import CONTROL, MAX_STREAMS
@@ -57,7 +57,7 @@ class _Conversation:
         self.streams: ConnectionPool
         # Half of the timeout goes into noticing that nothing comes any more, half into connecting again.
         channel = control.channel(parameters.timeout / 2, parameters.drives)
-        self.session = session = Session(context, [channel], Contents.BUNDLES)
+        self.session = session = WireSession(context, [channel], Contents.BUNDLES)
         self.end, self.streams = _maker(context.side)(context, session, parameters.timeout, counted)
         begun = early.settle() if early is not None else _first_count(context)
         self._count = max(begun, earlier.streams.proven if earlier is not None else 0)

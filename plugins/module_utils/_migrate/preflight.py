@@ -20,7 +20,7 @@ from .._tree.resolve import ForeignLink, resolve
 if TYPE_CHECKING:
     from typing import TypedDict
 
-    class Mount(TypedDict):
+    class MountFacts(TypedDict):
         point: str  # empty: not known
         type: str
         options: list[str]
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         properties: dict[str, str]
         pool: dict[str, str]
 
-    class Found(TypedDict):
+    class EndFacts(TypedDict):
         """One end of a migration, as the step discover returns it."""
 
         path: str
@@ -73,9 +73,9 @@ _MOST_LAYERS = 8  # of volumes on arrays on partitions
 ZFS_PROPERTIES = ("recordsize", "sync", "atime", "xattr", "acltype", "compression", "available", "readonly")
 
 
-def mount_of(path: str, table: str) -> Mount:
+def mount_of(path: str, table: str) -> MountFacts:
     """Find the mount that a real path is on, in the text of /proc/self/mounts (the last of the longest matches)."""
-    best: Mount = {"point": "", "type": "", "options": [], "source": ""}
+    best: MountFacts = {"point": "", "type": "", "options": [], "source": ""}
     for line in table.splitlines():
         words = line.split(" ")
         if len(words) < 4:
@@ -100,7 +100,7 @@ def read_mounts() -> str:
     return "\n".join(" ".join(line.split()) for line in said.stdout.decode(errors="replace").splitlines())
 
 
-def find_disks(path: str, mount: Mount, system: str = "/sys") -> list[str]:
+def find_disks(path: str, mount: MountFacts, system: str = "/sys") -> list[str]:
     """Return names of what the data at a path is on: trees that share one of them slow each other down.
 
     That is the disks below partitions, volumes and arrays; the pool of a ZFS dataset; the server of a network file
@@ -206,7 +206,7 @@ def ask_zfs(mount_point: str, program: str) -> tuple[dict[str, str], dict[str, s
     return properties, dict(zip(("health", "capacity"), words))
 
 
-def discover(side: str, path: str, peer: str, port: int) -> Found:
+def discover(side: str, path: str, peer: str, port: int) -> EndFacts:
     """Look at the end ``side`` (source or dest) at ``path``, and try ``port`` of the address ``peer`` ("": do not).
 
     Sizes are bytes; ``files_free`` is None if the file system has no fixed number of inodes.

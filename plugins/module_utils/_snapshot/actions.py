@@ -28,7 +28,7 @@ from .predicted_states import States
 from .prune import prune
 from .quarantine import accept, discard
 from .repository import Series
-from .suspicion import Limits
+from .suspicion import ChangeLimits
 
 if TYPE_CHECKING:
     from .build_manifest import Beside
@@ -78,7 +78,7 @@ def _iso(seconds: int | None) -> str | None:
     return None if seconds is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
-class Changed(NamedTuple):
+class ChangeResult(NamedTuple):
     """The result of an action that tells nothing else."""
 
     changed: bool
@@ -175,7 +175,7 @@ class _Actions:
             self._series,
             self._options["run"],
             self._now,
-            limits=Limits(self._options["shrink_limit"], self._options["change_limit"]),
+            limits=ChangeLimits(self._options["shrink_limit"], self._options["change_limit"]),
             expected_entries=self._options["expected_entries"],
             expected_bytes=self._options["expected_bytes"],
             beside=self._beside,
@@ -275,22 +275,22 @@ class _Actions:
             with suppress(Refused, OSError), self._series.lock("check"):  # it may only read
                 note(self._series, *new)
 
-    def restored(self) -> Changed:
+    def restored(self) -> ChangeResult:
         """Enter a restore in the history."""
         event = event_of(self._series, RESTORED, self._options["name"], self._now, self._options["why"])
-        return Changed(note(self._series, event))
+        return ChangeResult(note(self._series, event))
 
-    def accept(self) -> Changed:
+    def accept(self) -> ChangeResult:
         """Take what was set aside."""
         changed = accept(self._series, self._options["name"], self._now, check=self._dry)
         self.after = self.before.accepted(self._options["name"]).settled(self._now)
-        return Changed(changed)
+        return ChangeResult(changed)
 
-    def discard(self) -> Changed:
+    def discard(self) -> ChangeResult:
         """Drop what was set aside or not finished."""
         changed = discard(self._series, self._options["name"], self._writer, now=self._now, check=self._dry)
         self.after = self.before.discarded(self._options["name"])
-        return Changed(changed)
+        return ChangeResult(changed)
 
     def adopt_rsnapshot(self) -> AdoptResult:
         """Make snapshots of what rsnapshot has."""
@@ -345,7 +345,7 @@ def do_action(
 
     ``place`` is the repository, the host and the job, ``given`` the module's other options. Where it is ``dry``,
     nothing changes, and the result is what would be. ``beside`` is that of ``finish``. Raises Refused with what was
-    found, why it matters, what to do, and Differs as ``finish`` does.
+    found, why it matters, what to do, and TreeMismatch as ``finish`` does.
     """
     options = {**DEFAULTS, **given}
     changes = action not in _READING and not dry

@@ -34,7 +34,7 @@ _PRESERVE = frozenset(["owner", "group", "permissions", "times", "acls", "xattrs
 _NO_LINKS = (errno.EXDEV, errno.EMLINK, errno.EPERM)
 
 
-class Adopted(NamedTuple):
+class AdoptionResult(NamedTuple):
     """What an adoption did, or would do."""
 
     changed: bool
@@ -52,7 +52,7 @@ def adopt(
     levels: Iterable[str] = rsnapshot.LEVELS,
     *,
     check: bool = False,
-) -> Adopted:
+) -> AdoptionResult:
     """Make a snapshot of each of rsnapshot's folders below ``root`` that has ``subpath`` (empty: of all that is in it).
 
     The lock is the caller's. Raises Refused if the folders are on another file system, and where a transfer's
@@ -88,7 +88,7 @@ def _adopt_all(
     chosen: list[tuple[int, rsnapshot.Interval]],
     now: int,
     check: bool,
-) -> Adopted:
+) -> AdoptionResult:
     interrupted = series.has(names.UNFINISHED)
     facts = unfinished_facts(series) if interrupted else None
     if interrupted and (facts is None or facts.origin != RSNAPSHOT) and not is_blank(series):
@@ -115,7 +115,7 @@ def _adopt_all(
         finally:
             os.close(source_fd)
     settled = series.settle(now, check)
-    return Adopted(bool(adopted or settled or interrupted), adopted, present, skipped, warnings)
+    return AdoptionResult(bool(adopted or settled or interrupted), adopted, present, skipped, warnings)
 
 
 def _open(root_fd: int, parts: list[bytes]) -> int | None:

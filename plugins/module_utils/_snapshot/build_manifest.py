@@ -25,12 +25,12 @@ from .._model.paths import escape, order
 from .._tree.content_hash import with_contents
 from .._tree.dirfd import Root
 from .._tree.holes import count_holes
-from .._tree.record import Record
+from .._tree.record import EntryRecord
 from .._tree.walk import walk
 from .errors import Refused
 from .facts import Figures
 from .manifest import ManifestWriter
-from .repository import Snapshot
+from .repository import SnapshotFolder
 
 if TYPE_CHECKING:
     from typing import Protocol
@@ -52,7 +52,7 @@ _FORBIDDEN = (errno.EACCES, errno.EPERM)
 
 
 @dataclass
-class Totals:
+class ManifestTotals:
     """What a snapshot holds. Sizes are bytes with holes, a file with several names once for each."""
 
     entries: int = 0
@@ -78,14 +78,14 @@ class Totals:
 class OlderTree:
     """An older snapshot, as a stream beside the walk of the new one. Close it when done."""
 
-    def __init__(self, snapshot: Snapshot | None, algorithm: str, passed: Callable[[Record], None]) -> None:
+    def __init__(self, snapshot: SnapshotFolder | None, algorithm: str, passed: Callable[[EntryRecord], None]) -> None:
         """``passed`` is told of the records that the walk has nothing beside. None stands for an empty snapshot."""
         self._stack = contextlib.ExitStack()
         self._passed = passed
         self._root: Root | None = None
-        self._records: Iterator[Record] = iter(())
+        self._records: Iterator[EntryRecord] = iter(())
         self._same_algorithm = False
-        self._at: Record | None = None
+        self._at: EntryRecord | None = None
         self.problem = ""  # why the rest of its manifest cannot be used
         if snapshot is not None:
             try:
@@ -103,7 +103,7 @@ class OlderTree:
         """Close its files."""
         self._stack.close()
 
-    def find(self, entry: Entry) -> Record | None:
+    def find(self, entry: Entry) -> EntryRecord | None:
         """Go on to the place of an entry, and return the record of its path."""
         key = order(entry.path)
         while self._at is not None and order(self._at.entry.path) < key:
@@ -121,7 +121,7 @@ class OlderTree:
             self._passed(self._at)
             self._next()
 
-    def is_linked(self, entry: Entry, record: Record) -> bool:
+    def is_linked(self, entry: Entry, record: EntryRecord) -> bool:
         """Whether the file is the very one that the snapshot has at this path, and as it was written down."""
         old = record.entry
         if self._root is None or entry.nlink < 2 or (old.size, old.mtime_ns) != (entry.size, entry.mtime_ns):
@@ -132,7 +132,7 @@ class OlderTree:
             return False
         return there is not None and (there.dev, there.ino) == (entry.dev, entry.ino)
 
-    def hash_of(self, record: Record) -> bytes:
+    def hash_of(self, record: EntryRecord) -> bytes:
         """Return the hash of a record, empty if the new manifest has hashes of another algorithm."""
         return record.content if self._same_algorithm else b""
 
@@ -153,7 +153,12 @@ class Before:
     """
 
     def __init__(
-        self, snapshot: Snapshot | None, aside: Snapshot | None, algorithm: str, totals: Totals, new: Root
+        self,
+        snapshot: SnapshotFolder | None,
+        aside: SnapshotFolder | None,
+        algorithm: str,
+        totals: ManifestTotals,
+        new: Root,
     ) -> None:
         self._totals, self._new = totals, new
         self._base = OlderTree(snapshot, algorithm, self._count_gone)
@@ -198,7 +203,7 @@ class Before:
         """Count the rest as gone."""
         self._base.finish()
 
-    def _meet(self, entry: Entry) -> Record | None:
+    def _meet(self, entry: Entry) -> EntryRecord | None:
         """Go on to the place of the entry; give what was at its path, if that is a regular file."""
         record = self._base.find(entry)
         if record is None:
@@ -207,11 +212,11 @@ class Before:
         self._totals.gone += record.entry.type != DIRECTORY and entry.type == DIRECTORY
         return record if record.entry.type == REGULAR else None
 
-    def _count_gone(self, record: Record) -> None:
+    def _count_gone(self, record: EntryRecord) -> None:
         self._count_before(record)
         self._totals.gone += record.entry.type != DIRECTORY
 
-    def _count_before(self, record: Record) -> None:
+    def _count_before(self, record: EntryRecord) -> None:
         self._totals.before += record.entry.type != DIRECTORY
         self._totals.files_before += record.entry.type == REGULAR
 
@@ -240,12 +245,12 @@ def _root_of(fd: int) -> Iterator[Root]:
 
 def build_manifest(
     data_fd: int,
-    before: Snapshot | None,
+    before: SnapshotFolder | None,
     algorithm: str,
     writer: ManifestWriter | None,
     beside: Beside | None = None,
-    aside: Snapshot | None = None,
-) -> tuple[Totals, str]:
+    aside: SnapshotFolder | None = None,
+) -> tuple[ManifestTotals, str]:
     """Walk a tree that nothing writes to; give its totals, and why the manifest of the snapshot before is of no use.
 
     With a ``writer`` all contents that are not known yet are read, and the manifest is written. Without one the figures
@@ -257,7 +262,7 @@ def build_manifest(
     def fail(path: bytes, error: OSError) -> None:
         raise _broken(path, error)
 
-    totals, tree = Totals(), Root(data_fd)
+    totals, tree = ManifestTotals(), Root(data_fd)
     older = Before(before, aside, algorithm, totals, tree)
     try:
         entries = walk(data_fd, xattrs=True, on_error=fail)
@@ -287,7 +292,7 @@ def build_manifest(
     return totals, older.problem
 
 
-def _count(totals: Totals, entry: Entry) -> None:
+def _count(totals: ManifestTotals, entry: Entry) -> None:
     totals.entries += 1
     if entry.type == REGULAR:
         totals.files += 1

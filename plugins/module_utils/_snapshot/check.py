@@ -21,14 +21,14 @@ from .._model.entry import DIRECTORY, Entry
 from .._model.entry_codec import ManifestError
 from .._model.paths import escape, join, order
 from .._tree.dirfd import Root
-from .._tree.record import FIELDS, Describer, Record
+from .._tree.record import FIELDS, Describer, EntryRecord
 from .._tree.time_units import units_of
 from .._tree.walk import OnError, walk
 from . import names
 from .errors import Refused
 from .facts import Finding
 from .history import find_places
-from .repository import Series, Snapshot
+from .repository import Series, SnapshotFolder
 from .subset import WHOLE, Below
 
 STRUCTURE, FILES, CONTENTS = LEVELS = ("structure", "files", "contents")
@@ -107,7 +107,7 @@ class Report:
             self.take_back(snapshot, problem)
 
 
-def check_structure(series: Series, snapshot: Snapshot, report: Report) -> bool:
+def check_structure(series: Series, snapshot: SnapshotFolder, report: Report) -> bool:
     """Check the folder of a snapshot and its manifest as a whole; says whether its records can be used."""
     name = snapshot.name
     before = report.problems_total
@@ -170,7 +170,7 @@ def check_names(series: Series, report: Report) -> None:
             )
 
 
-def check_files(snapshot: Snapshot, report: Report, below: Below = WHOLE) -> None:
+def check_files(snapshot: SnapshotFolder, report: Report, below: Below = WHOLE) -> None:
     """Compare every name of a snapshot, or those below a path, with the manifest."""
     data_fd = snapshot.open_data()
     describer = Describer(_COMPARED, times=units_of(data_fd))  # a repository may have been copied to a coarser disk
@@ -225,7 +225,7 @@ def _walk_below(data_fd: int, path: bytes, on_error: OnError) -> Iterator[Entry]
         os.close(fd)
 
 
-def _compare(describer: Describer, there: Record, record: Record, name: str, report: Report) -> None:
+def _compare(describer: Describer, there: EntryRecord, record: EntryRecord, name: str, report: Report) -> None:
     if there.entry[1:7] == record.entry[1:7] and there.entry[11:] == record.entry[11:]:
         return  # nearly always, and faster: type, mode, owner, group, size and time, then device, target and attributes
     now, then = describer.describe(there), describer.describe(record)
@@ -235,13 +235,13 @@ def _compare(describer: Describer, there: Record, record: Record, name: str, rep
         report.add("differs", name, record.entry.path, shown, not _OF_CONTENTS.isdisjoint(fields))
 
 
-def _beside(found: Iterator[Any], records: Iterator[Record]) -> Iterator[tuple[Any, Any]]:
+def _beside(found: Iterator[Any], records: Iterator[EntryRecord]) -> Iterator[tuple[Any, Any]]:
     """Lay a walk and a manifest side by side; gives (what is there, the record), either of them None."""
     entry, record = next(found, None), next(records, None)
     while entry is not None or record is not None:
         here = None if entry is None else order(entry.path)
         there = None if record is None else order(record.entry.path)
-        as_record = None if entry is None else Record(entry, b"", entry.path)
+        as_record = None if entry is None else EntryRecord(entry, b"", entry.path)
         if there is None or (here is not None and here < there):
             yield as_record, None
             entry = next(found, None)
@@ -253,13 +253,13 @@ def _beside(found: Iterator[Any], records: Iterator[Record]) -> Iterator[tuple[A
             entry, record = next(found, None), next(records, None)
 
 
-def still_there(series: Series, snapshot: Snapshot) -> bool:
+def still_there(series: Series, snapshot: SnapshotFolder) -> bool:
     """Whether a snapshot has not been pruned since it was opened."""
     with contextlib.suppress(OSError):
         return os.path.samestat(os.fstat(snapshot.fd), os.stat(snapshot.name, dir_fd=series.fd, follow_symlinks=False))
     return False
 
 
-def is_file(record: Record) -> bool:
+def is_file(record: EntryRecord) -> bool:
     """Whether the record has contents that can be read and compared."""
     return record.entry.type != DIRECTORY and bool(record.content)

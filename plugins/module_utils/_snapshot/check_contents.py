@@ -25,10 +25,10 @@ from .._model.entry_codec import ManifestError
 from .._model.paths import order
 from .._tree.content_hash import hash_file
 from .._tree.dirfd import Root
-from .._tree.record import Record
+from .._tree.record import EntryRecord
 from .check import STRUCTURE, Problem, Report, is_file
 from .manifest import ManifestReader
-from .repository import Snapshot
+from .repository import SnapshotFolder
 from .subset import Below, Subset
 
 _NO_FDS = (errno.EMFILE, errno.ENFILE)
@@ -40,13 +40,13 @@ class _Copy:
     def __init__(self, algorithm: str, size: int) -> None:
         self.algorithm = algorithm
         self.size = size
-        self.members: list[tuple[int, Record]] = []
+        self.members: list[tuple[int, EntryRecord]] = []
         self.digest = b""
         self.error: OSError | None = None
 
 
 def check_contents(
-    snapshots: list[Snapshot], subset: Subset | Below, report: Report, unseen: Container[str] = ()
+    snapshots: list[SnapshotFolder], subset: Subset | Below, report: Report, unseen: Container[str] = ()
 ) -> None:
     """Read every file of the subset, and every path that has a problem already, and compare it with the manifests.
 
@@ -70,7 +70,7 @@ class _Reading:
     """The trees and manifests of some snapshots, open side by side."""
 
     def __init__(
-        self, snapshots: list[Snapshot], stack: contextlib.ExitStack, report: Report, unseen: Container[str]
+        self, snapshots: list[SnapshotFolder], stack: contextlib.ExitStack, report: Report, unseen: Container[str]
     ) -> None:
         self._report, self._unseen = report, unseen
         self._names: list[str] = []
@@ -91,11 +91,11 @@ class _Reading:
             self._manifests.append(manifest)
             self._names.append(snapshot.name)
 
-    def streams(self) -> list[Iterator[tuple[int, Record]]]:
+    def streams(self) -> list[Iterator[tuple[int, EntryRecord]]]:
         """Return the records of each snapshot, with its number here."""
         return [zip(itertools.repeat(number), found.records()) for number, found in enumerate(self._manifests)]
 
-    def compare(self, path: bytes, group: list[tuple[int, Record]], suspects: list[Problem]) -> None:
+    def compare(self, path: bytes, group: list[tuple[int, EntryRecord]], suspects: list[Problem]) -> None:
         """Read each file that snapshots have at the path, and compare it with what each of them says."""
         copies: dict[tuple[int, int, str], _Copy] = {}
         for number, record in group:
@@ -121,7 +121,7 @@ class _Reading:
             hashes = {wanted[name] for name in problem.snapshots if name in wanted}
             problem.intact_in = sorted(name for content in hashes for name in intact.get(content, []))
 
-    def _look(self, number: int, there: Entry | None, record: Record) -> None:
+    def _look(self, number: int, there: Entry | None, record: EntryRecord) -> None:
         """Tell what reading would not find of a file."""
         path, now, then = record.entry.path, there, record.entry
         if now is None:

@@ -16,8 +16,8 @@ from .atomic_io import read_json, write_json
 from .check import CONTENTS, STRUCTURE, Report, check_files, check_names, check_structure, still_there
 from .check_contents import check_contents
 from .errors import Refused
-from .facts import DAMAGED, Checked, Finding, Shares
-from .repository import Series, Snapshot
+from .facts import DAMAGED, CheckRecord, ContentCheckTimes, Finding
+from .repository import Series, SnapshotFolder
 from .subset import ALL, NONE, Subset, Turn, next_subset, parse_turn
 
 _REMEMBERED = 1 << 20  # bytes of paths; with more, the whole snapshot is in doubt
@@ -78,7 +78,7 @@ def check(
     return report, part
 
 
-def _opened(series: Series, only: list[str] | None, report: Report) -> list[Snapshot]:
+def _opened(series: Series, only: list[str] | None, report: Report) -> list[SnapshotFolder]:
     there = series.named() + series.named(names.ASIDE)
     unknown = sorted(set(only or ()) - set(there))
     if unknown:
@@ -101,7 +101,7 @@ def _is_looked_at(name: str, newest: int | None, part: Subset) -> bool:
     return (newest is not None and final == names.name_of(newest)) or part.has(final.encode())
 
 
-def _unless_gone(series: Series, snapshot: Snapshot, report: Report) -> None:
+def _unless_gone(series: Series, snapshot: SnapshotFolder, report: Report) -> None:
     """Check the files of a snapshot, and ignore it if it was removed meanwhile."""
     try:
         check_files(snapshot, report)
@@ -120,7 +120,7 @@ def _last_turn(series: Series) -> Turn | None:
 
 
 def _remember(
-    series: Series, snapshots: list[Snapshot], after: Mapping[str, Checked], turn: Turn | None, report: Report
+    series: Series, snapshots: list[SnapshotFolder], after: Mapping[str, CheckRecord], turn: Turn | None, report: Report
 ) -> None:
     try:
         with series.lock("check"):
@@ -135,8 +135,8 @@ def _remember(
 
 
 def _remembered(
-    report: Report, name: str, before: Checked, level: str, part: Subset, was_walked: bool, now: int
-) -> Checked:
+    report: Report, name: str, before: CheckRecord, level: str, part: Subset, was_walked: bool, now: int
+) -> CheckRecord:
     """Return what is known of a snapshot after this check, of ``part`` of its contents."""
     problems = report.of(name)
     found = dict.fromkeys(problem.finding for problem in problems)
@@ -159,7 +159,7 @@ def _remembered(
         times.update(dict.fromkeys(part.parts, now))
         if len(times) == part.of:
             new = new._replace(verified=min(times.values()))
-    return new._replace(shares=Shares(part.of, times))
+    return new._replace(shares=ContentCheckTimes(part.of, times))
 
 
 def _looked_for(finding: Finding, level: str, part: Subset, was_walked: bool) -> bool:
@@ -172,7 +172,7 @@ def _looked_for(finding: Finding, level: str, part: Subset, was_walked: bool) ->
 
 
 def _tell_known(
-    series: Series, report: Report, before: Mapping[str, Checked], after: Mapping[str, Checked], now: int
+    series: Series, report: Report, before: Mapping[str, CheckRecord], after: Mapping[str, CheckRecord], now: int
 ) -> None:
     """Mark the problems that an earlier check found, and that the newest snapshot does not have.
 
@@ -200,7 +200,7 @@ def _tell_known(
         report.warnings.append(_describe_known(known, newest))
 
 
-def _was_told(finding: Finding, before: Checked) -> bool:
+def _was_told(finding: Finding, before: CheckRecord) -> bool:
     """Whether an earlier check found it, or something at the path by which the contents were in doubt already."""
     return before.too_many or any(
         finding == one or (finding.path and finding.path == one.path and one.in_doubt) for one in before.findings

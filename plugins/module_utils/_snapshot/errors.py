@@ -19,7 +19,7 @@ class Busy(Refused):
     """Another run is at work on the snapshots of the job at this moment."""
 
 
-class Differs(Exception):
+class TreeMismatch(Exception):
     """The tree of the unfinished snapshot is not the expected one, so it stays unfinished."""
 
 

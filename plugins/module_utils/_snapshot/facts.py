@@ -75,7 +75,7 @@ class Facts(NamedTuple):
         return {name: value for name, value in values.items() if value is not None}
 
 
-class Shares(NamedTuple):
+class ContentCheckTimes(NamedTuple):
     """When each part of the contents was last read without a problem, in seconds since 1970."""
 
     of: int  # parts
@@ -91,13 +91,13 @@ class Finding(NamedTuple):
     in_doubt: bool = True  # the contents of the file may be wrong
 
 
-class Checked(NamedTuple):
+class CheckRecord(NamedTuple):
     """What the checks of a snapshot found. Times are in seconds since 1970."""
 
     checked: int | None = None
     level: str | None = None
     verified: int | None = None  # since when all contents are known to be as they were
-    shares: Shares | None = None
+    shares: ContentCheckTimes | None = None
     findings: tuple[Finding, ...] = ()
     too_many: bool = False  # there are more findings than these, so no file of the snapshot is trusted
 
@@ -147,11 +147,11 @@ def _parse_past(values: Mapping[str, Any]) -> Past:
     return Past(name, files, optional(values, "changed", int), optional(values, "files_before", int))
 
 
-def parse_checked(value: object) -> Checked:
+def parse_checked(value: object) -> CheckRecord:
     """Read what ``checked.json`` holds; raise WrongShape if that is nothing that any version wrote."""
     values = as_object(value, "the file")
     shares = as_object(values.get("shares", {}), "shares")
-    return Checked(
+    return CheckRecord(
         optional(values, "checked", int),
         optional(values, "level", str),
         optional(values, "verified", int),
@@ -177,5 +177,5 @@ def _parse_findings(values: Mapping[str, Any]) -> tuple[Finding, ...]:
     )
 
 
-def _parse_shares(of: int, times: dict[str, object]) -> Shares:
-    return Shares(of, {int(part): member(times, part, int) for part in times})
+def _parse_shares(of: int, times: dict[str, object]) -> ContentCheckTimes:
+    return ContentCheckTimes(of, {int(part): member(times, part, int) for part in times})

@@ -22,14 +22,14 @@ from .._tree.content_hash import common_algorithm, speeds
 from . import names
 from .atomic_io import replacing, write_json
 from .begin import finished_by, unfinished_facts
-from .build_manifest import Totals, build_manifest
+from .build_manifest import ManifestTotals, build_manifest
 from .damage import Damage, file_at, known_damage
-from .errors import Differs, Refused
-from .facts import DAMAGED, RSNAPSHOT, Checked, Facts, Finding, Past
+from .errors import Refused, TreeMismatch
+from .facts import DAMAGED, RSNAPSHOT, CheckRecord, Facts, Finding, Past
 from .history import ADOPTED, ASIDE, MADE, event_of, note
 from .manifest import About, ManifestWriter
-from .repository import Series, Snapshot
-from .suspicion import ALL_ALLOWED, Limits, remember, suspicion
+from .repository import Series, SnapshotFolder
+from .suspicion import ALL_ALLOWED, ChangeLimits, remember, suspicion
 
 if TYPE_CHECKING:
     from .build_manifest import Beside
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _MAX_EXAMPLES = 3  # paths in a message
 
 
-class Finished(NamedTuple):
+class SnapshotOutcome(NamedTuple):
     """What became of the snapshot."""
 
     changed: bool
@@ -52,18 +52,18 @@ def finish(
     run: str,
     now: int,
     *,
-    limits: Limits = ALL_ALLOWED,
+    limits: ChangeLimits = ALL_ALLOWED,
     expected_entries: int | None = None,
     expected_bytes: int | None = None,
     beside: Beside | None = None,
     check: bool = False,
-) -> Finished:
+) -> SnapshotOutcome:
     """Finish the snapshot that the run with this token began; a second time it changes nothing.
 
     ``expected_entries`` and ``expected_bytes`` are what the transfer counted: entries with the root, and the bytes of
     all regular files, with or without the targets of symbolic links. The lock is the caller's. Raises Refused if
     that is not what is there, where another run took the snapshot over, and where the tree cannot be read; then it
-    stays unfinished. ``beside`` sees each entry in the same walk; raise Differs if the tree is not equal for it.
+    stays unfinished. ``beside`` sees each entry in the same walk; raise TreeMismatch if the tree is not equal for it.
     """
     facts = unfinished_facts(series)
     if not facts or facts.run != run:
@@ -106,7 +106,7 @@ def finish(
             series.step("facts")
             if linked:  # a check must not take them for intact before it reads them
                 findings = tuple(Finding(DAMAGED, path) for path in linked)
-                write_json(unfinished.fd, names.CHECKED, Checked(findings=findings).dump())
+                write_json(unfinished.fd, names.CHECKED, CheckRecord(findings=findings).dump())
             write_json(unfinished.fd, names.FACTS, complete.dump())
             series.step("rename")
             series.rename(names.UNFINISHED, name)
@@ -114,17 +114,17 @@ def finish(
             note(series, event_of(series, act, name, now, aside or facts.adopted or ""))
             series.step("settle")
             series.settle(now)
-    return Finished(True, name, aside, complete, _warnings(totals, problem, facts, healed, linked))
+    return SnapshotOutcome(True, name, aside, complete, _warnings(totals, problem, facts, healed, linked))
 
 
-def _finished_before(series: Series, run: str, now: int, facts: Facts | None, check: bool) -> Finished:
+def _finished_before(series: Series, run: str, now: int, facts: Facts | None, check: bool) -> SnapshotOutcome:
     """Find the snapshot that this run finished already, and put right what was left to do behind the rename."""
     done = finished_by(series, run)
     if done is not None:
         name, found = done
-        return Finished(series.settle(now, check), name, found.aside or "", found, [])
+        return SnapshotOutcome(series.settle(now, check), name, found.aside or "", found, [])
     if check:  # nothing was begun, because beginning was only predicted, too
-        return Finished(True, "", "", None, [])
+        return SnapshotOutcome(True, "", "", None, [])
     if facts:
         raise Refused(
             "another run has taken over the unfinished snapshot and continues from what this run had transferred. "
@@ -141,7 +141,7 @@ def _empty() -> Refused:
     )
 
 
-def _open_older(series: Series, name: str, stack: contextlib.ExitStack) -> Snapshot | None:
+def _open_older(series: Series, name: str, stack: contextlib.ExitStack) -> SnapshotFolder | None:
     """Open a snapshot of which the facts know, which may have been accepted meanwhile, or discarded."""
     for place in dict.fromkeys((name, names.once_accepted(name))):
         if names.kind_of(place):
@@ -150,7 +150,7 @@ def _open_older(series: Series, name: str, stack: contextlib.ExitStack) -> Snaps
     return None
 
 
-def _past_of(before: Snapshot | None) -> tuple[Past, ...]:
+def _past_of(before: SnapshotFolder | None) -> tuple[Past, ...]:
     """Return what later snapshots are judged by; of versions before 0.3.0 that is the snapshot before alone."""
     with contextlib.suppress(Refused, OSError):
         facts = before.facts() if before is not None else None
@@ -159,7 +159,9 @@ def _past_of(before: Snapshot | None) -> tuple[Past, ...]:
     return ()
 
 
-def _compare_damaged(unfinished: Snapshot, damages: list[tuple[Snapshot, Damage]]) -> tuple[list[str], list[str]]:
+def _compare_damaged(
+    unfinished: SnapshotFolder, damages: list[tuple[SnapshotFolder, Damage]]
+) -> tuple[list[str], list[str]]:
     """Return the paths of known damage whose files are others than before, and those that are the same files."""
     healed: set[str] = set()
     linked: set[str] = set()
@@ -174,7 +176,7 @@ def _compare_damaged(unfinished: Snapshot, damages: list[tuple[Snapshot, Damage]
     return sorted(healed - linked), sorted(linked)
 
 
-def _algorithm(before: Snapshot | None) -> str:
+def _algorithm(before: SnapshotFolder | None) -> str:
     """Return the algorithm of the snapshot before, so that its hashes can be taken over; else the fastest here."""
     if before is not None:
         with contextlib.suppress(ManifestError, OSError), before.manifest() as manifest:
@@ -185,12 +187,12 @@ def _algorithm(before: Snapshot | None) -> str:
 class Trees(NamedTuple):
     """The snapshot that is finished, and the older ones that its files may be linked to."""
 
-    unfinished: Snapshot
-    before: Snapshot | None
-    aside: Snapshot | None
+    unfinished: SnapshotFolder
+    before: SnapshotFolder | None
+    aside: SnapshotFolder | None
     algorithm: str
 
-    def take(self, writer: ManifestWriter | None, beside: Beside | None = None) -> tuple[Totals, str]:
+    def take(self, writer: ManifestWriter | None, beside: Beside | None = None) -> tuple[ManifestTotals, str]:
         """Read the tree, as ``build_manifest`` does."""
         data_fd = self.unfinished.open_data()
         try:
@@ -199,18 +201,18 @@ class Trees(NamedTuple):
             os.close(data_fd)
 
 
-def _write_manifest(series: Series, trees: Trees, beside: Beside | None) -> tuple[Totals, str]:
+def _write_manifest(series: Series, trees: Trees, beside: Beside | None) -> tuple[ManifestTotals, str]:
     with replacing(trees.unfinished.fd, names.MANIFEST) as file:
         writer = ManifestWriter(file, About(trees.algorithm, series.host, series.job))
         totals, problem = trees.take(writer, beside)
         if beside is not None and not beside.is_equal:
-            raise Differs
+            raise TreeMismatch
         writer.finish({"entries": totals.entries, "files": totals.files, "bytes": totals.bytes})
         series.step("manifest in place")
     return totals, problem
 
 
-def _reconcile(totals: Totals, entries: int | None, size: int | None) -> None:
+def _reconcile(totals: ManifestTotals, entries: int | None, size: int | None) -> None:
     # The methods of rsync count the targets of symbolic links, as rsync itself does, and the others do not.
     found = (
         ("entries", entries, (totals.entries,)),
@@ -229,7 +231,7 @@ def _reconcile(totals: Totals, entries: int | None, size: int | None) -> None:
         )
 
 
-def _warnings(totals: Totals, problem: str, facts: Facts, healed: list[str], linked: list[str]) -> list[str]:
+def _warnings(totals: ManifestTotals, problem: str, facts: Facts, healed: list[str], linked: list[str]) -> list[str]:
     warnings = []
     if totals.healed:
         warnings.append(

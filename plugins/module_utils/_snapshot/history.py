@@ -72,7 +72,7 @@ class Event(NamedTuple):
         return text
 
 
-class Known(NamedTuple):
+class HistoryEntry(NamedTuple):
     """A snapshot that should be there, by the history."""
 
     name: str
@@ -108,9 +108,9 @@ def parse_events(data: bytes) -> list[Event]:
     return events
 
 
-def known_of(events: Iterable[Event]) -> dict[str, Known]:
+def known_of(events: Iterable[Event]) -> dict[str, HistoryEntry]:
     """Return the snapshots that should be there, by their names once accepted."""
-    known: dict[str, Known] = {}
+    known: dict[str, HistoryEntry] = {}
     for event in events:
         key = names.once_accepted(event.name)
         if names.time_of(key) is None:
@@ -124,7 +124,7 @@ def known_of(events: Iterable[Event]) -> dict[str, Known]:
             before = known.pop(names.once_accepted(old), None) or known.get(key)
             if before is None or event.act in (MADE, ASIDE, ADOPTED):
                 is_told = event.act in (MADE, ASIDE, ADOPTED)
-                before = Known(event.name, event.at if is_told else _time_of(key), event.by if is_told else "")
+                before = HistoryEntry(event.name, event.at if is_told else _time_of(key), event.by if is_told else "")
             places = before.places | {event.job} | ({place} if place else set())
             known[key] = before._replace(name=event.name, places=places, is_missed=False)
     return known
@@ -135,7 +135,7 @@ def _time_of(key: str) -> int:
 
 
 def news_of(
-    known: Mapping[str, Known],
+    known: Mapping[str, HistoryEntry],
     there: Mapping[str, Facts | None],
     removing: Collection[str],
     job: str,
@@ -168,7 +168,7 @@ def news_of(
 
 
 def _arrival(
-    known: Mapping[str, Known], keys: Collection[str], name: str, facts: Facts | None, job: str, now: int
+    known: Mapping[str, HistoryEntry], keys: Collection[str], name: str, facts: Facts | None, job: str, now: int
 ) -> Event:
     """Return the event of a snapshot that the history does not know at this place."""
     key = names.once_accepted(name)
@@ -299,7 +299,7 @@ def find_places(series: Series, name: str) -> frozenset[str]:
     return series.places.get(names.once_accepted(name), frozenset())
 
 
-def find_missing(series: Series, now: int) -> list[Known]:
+def find_missing(series: Series, now: int) -> list[HistoryEntry]:
     """Return the snapshots that the history knows and that are gone, although nothing here removed them.
 
     The lock need not be held: what a prune removes at this moment has its line before its tree is gone.

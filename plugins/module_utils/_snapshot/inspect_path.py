@@ -22,7 +22,7 @@ from .errors import Refused
 from .listing import UNFINISHED
 from .path_suggestions import suggest_paths
 from .read_lock import open_to_read
-from .repository import Series, Snapshot
+from .repository import Series, SnapshotFolder
 from .subset import NONE, Below
 
 _KINDS = {REGULAR: "file", DIRECTORY: "directory"}
@@ -75,7 +75,7 @@ def _unknown(series: Series, name: str) -> Refused:
     return Refused(f"{series.path} has no snapshot {name} (any more). There are: {there}")
 
 
-def _count(snapshot: Snapshot, path: bytes, found: Inspection) -> None:
+def _count(snapshot: SnapshotFolder, path: bytes, found: Inspection) -> None:
     below = Below(path)
     found.entries = found.files = found.bytes = 0
     with snapshot.manifest() as manifest:
@@ -90,7 +90,7 @@ def _count(snapshot: Snapshot, path: bytes, found: Inspection) -> None:
         raise _no_path(snapshot, path)
 
 
-def _no_path(snapshot: Snapshot, path: bytes) -> Refused:
+def _no_path(snapshot: SnapshotFolder, path: bytes) -> Refused:
     with snapshot.manifest() as manifest:
         meant = suggest_paths(path, (record.entry.path for record in manifest.records()))
     hint = f"Did you mean {', '.join(map(escape, meant))}?" if meant else "Nothing in it has a name like that."
@@ -100,7 +100,7 @@ def _no_path(snapshot: Snapshot, path: bytes) -> Refused:
     )
 
 
-def _kind_on_disk(snapshot: Snapshot, path: bytes) -> str:
+def _kind_on_disk(snapshot: SnapshotFolder, path: bytes) -> str:
     """Return what is at the path, without a manifest."""
     try:
         fd = snapshot.open_data()
@@ -118,7 +118,7 @@ def _kind_on_disk(snapshot: Snapshot, path: bytes) -> str:
     return _KINDS.get(there.type, "other")
 
 
-def _find_intact(series: Series, snapshot: Snapshot, report: Report) -> None:
+def _find_intact(series: Series, snapshot: SnapshotFolder, report: Report) -> None:
     """Compare the paths that have a problem in all snapshots, and name those that have them intact."""
     with contextlib.ExitStack() as stack:
         usable = [snapshot]

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from . import names
 from .errors import Refused
-from .facts import Checked
+from .facts import CheckRecord
 from .repository import Series
 
 UNFINISHED = "unfinished"
 
 
-class Listed(NamedTuple):
+class SnapshotRow(NamedTuple):
     """What is told of a snapshot. Times are in seconds since 1970; what is not known is None."""
 
     name: str
@@ -37,7 +37,7 @@ class Listed(NamedTuple):
     problem: str
 
 
-def listing(series: Series, now: int) -> list[Listed]:
+def listing(series: Series, now: int) -> list[SnapshotRow]:
     """Describe every snapshot, the oldest first, then the unfinished one. Nothing is read but facts."""
     latest = series.latest()
     found = []
@@ -50,9 +50,9 @@ def listing(series: Series, now: int) -> list[Listed]:
     return found
 
 
-def _describe(series: Series, name: str, state: str, at: int | None, now: int, latest: str | None) -> Listed:
+def _describe(series: Series, name: str, state: str, at: int | None, now: int, latest: str | None) -> SnapshotRow:
     facts = None
-    checked = Checked()
+    checked = CheckRecord()
     problem = ""
     try:
         with series.snapshot(name) as snapshot:
@@ -65,7 +65,7 @@ def _describe(series: Series, name: str, state: str, at: int | None, now: int, l
     if at is None:
         at = facts.time if facts else now
     done = facts if facts and facts.finished is not None else None
-    return Listed(
+    return SnapshotRow(
         name=name,
         path=f"{series.path}/{name}/{names.DATA}",
         state=state,

@@ -30,7 +30,7 @@ from .._core.json_shape import WrongShape, as_object, member
 from .._model.entry import Entry
 from .._model.entry_codec import RECORD_LIMIT, Decoder, ManifestError, encode
 from .._model.paths import order
-from .._tree.record import Record
+from .._tree.record import EntryRecord
 
 MAGIC = b"LHSNAP1\n"
 HASH_BYTES = 32
@@ -106,7 +106,7 @@ class ManifestReader:
         """The algorithm of the content hashes."""
         return self.about.algorithm
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[EntryRecord]:
         """Yield every record, and at the end make sure that this was the whole manifest."""
         last: bytes | None = None
         while True:
@@ -162,7 +162,7 @@ class ManifestReader:
         return kind, payload
 
 
-def _records(payload: bytes) -> Iterator[Record]:
+def _records(payload: bytes) -> Iterator[EntryRecord]:
     if len(payload) < _LENGTH.size:
         raise ManifestError("a frame is too short")
     end = _LENGTH.size + _LENGTH.unpack_from(payload)[0]
@@ -172,7 +172,7 @@ def _records(payload: bytes) -> Iterator[Record]:
         if at >= end or payload[at] not in (0, HASH_BYTES):
             raise ManifestError("a frame has fewer hashes than entries, or impossible ones")
         behind = at + 1 + payload[at]
-        yield Record(entry, payload[at + 1 : behind], entry.path)
+        yield EntryRecord(entry, payload[at + 1 : behind], entry.path)
         at = behind
     decoder.finish()
     if at != end:

@@ -28,7 +28,7 @@ from .time_zones import Calendar, utc
 HELD = "being read"  # the rule that keeps what a restore reads
 
 
-class Pruned(NamedTuple):
+class PruneOutcome(NamedTuple):
     """What a pruning did, or would do."""
 
     changed: bool
@@ -47,7 +47,7 @@ def prune(
     *,
     lazy: bool = False,
     check: bool = False,
-) -> Pruned:
+) -> PruneOutcome:
     """Remove complete snapshots that no rule keeps, and that nobody reads. The lock is the caller's.
 
     ``reader`` says which job reads below a path. ``lazy`` leaves the trees for the next run, under names that are no
@@ -86,7 +86,7 @@ def prune(
         _remove_leftovers(series)
     if not is_noted:  # a full disk has room now
         note(series, *events)
-    return Pruned(
+    return PruneOutcome(
         bool(settled or going or (leftovers and not lazy)),
         {names.name_of(at): rules for at, rules in kept.items() if rules},
         going,

@@ -17,10 +17,10 @@ import os
 from typing import Callable, Iterator
 
 from . import names
-from .repository import Series, Snapshot
+from .repository import Series, SnapshotFolder
 
 
-def open_to_read(series: Series, name: str) -> Snapshot:
+def open_to_read(series: Series, name: str) -> SnapshotFolder:
     """Open a snapshot that stays while it is open. Raise FileNotFoundError if there is none any more."""
     snapshot = series.snapshot(name)
     try:

@@ -26,7 +26,7 @@ from .._tree.resolve import ForeignLink, open_folder
 from . import names
 from .atomic_io import open_directory, open_file, read_json, rename
 from .errors import Busy, Refused
-from .facts import FORMAT, Checked, Facts, parse_checked, parse_facts
+from .facts import FORMAT, CheckRecord, Facts, parse_checked, parse_facts
 from .manifest import ManifestReader
 
 _LOCK_ATTEMPTS, _LOCK_PAUSE = 10, 0.05  # seconds
@@ -226,19 +226,19 @@ class Series:
         """Rename a snapshot, in one step."""
         rename(self.fd, old, new)
 
-    def snapshot(self, name: str) -> Snapshot:
+    def snapshot(self, name: str) -> SnapshotFolder:
         """Open the snapshot of that name, to be closed. Raise OSError if it cannot be opened."""
-        return Snapshot(open_directory(self.fd, name), name)
+        return SnapshotFolder(open_directory(self.fd, name), name)
 
 
-class Snapshot:
+class SnapshotFolder:
     """The folder of one snapshot, whatever its state. Close it when done; it is a context manager."""
 
     def __init__(self, fd: int, name: str) -> None:
         self.fd = fd
         self.name = name
 
-    def __enter__(self) -> Snapshot:
+    def __enter__(self) -> SnapshotFolder:
         return self
 
     def __exit__(self, *_exception: object) -> None:
@@ -260,12 +260,12 @@ class Snapshot:
             )
         return parse_facts(value)
 
-    def checked(self) -> Checked:
+    def checked(self) -> CheckRecord:
         """Return what the checks so far found; nothing if there was none, or it cannot be read."""
         try:
             return read_json(self.fd, names.CHECKED, parse_checked)
         except (OSError, ValueError):
-            return Checked()
+            return CheckRecord()
 
     def open_data(self) -> int:
         """Open the root of the tree; the fd is the caller's."""

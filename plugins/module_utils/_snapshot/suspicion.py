@@ -20,17 +20,17 @@ _LEAST = 3  # of them, to know what is usual
 _FACTOR = 2  # times as much as usual is still no reason
 
 
-class Limits(NamedTuple):
+class ChangeLimits(NamedTuple):
     """How many per cent may be gone, or have other contents, until a snapshot is set aside. 100 allows everything."""
 
     shrink: float = 100
     change: float = 100
 
 
-ALL_ALLOWED = Limits()
+ALL_ALLOWED = ChangeLimits()
 
 
-def suspicion(figures: Figures, past: Sequence[Past], limits: Limits) -> str:
+def suspicion(figures: Figures, past: Sequence[Past], limits: ChangeLimits) -> str:
     """Return what is suspicious, or an empty string. ``past`` are the snapshots before, the newest first."""
     return (
         _lost(figures.gone or 0, figures.before or 0, limits.shrink)

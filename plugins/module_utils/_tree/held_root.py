@@ -24,7 +24,7 @@ from .descent import DIRECTORY_FLAGS
 if TYPE_CHECKING:
     from typing import TypedDict
 
-    class Probed(TypedDict):
+    class ProbedRoot(TypedDict):
         """A directory as a probe found it: the root, or the nearest one above it that existed."""
 
         path: str
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
         inode: int
 
 else:  # making such classes takes time at each job's start
-    Probed = dict
+    ProbedRoot = dict
 
 # A folder on the way need not be readable; a system without O_PATH needs that.
 _WAY_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _EXCHANGED = (errno.ENOTDIR, errno.ELOOP, errno.EMLINK)  # as Linux and FreeBSD say it of a symbolic link
 
 
-def describe(path: bytes, fd: int) -> Probed:
+def describe(path: bytes, fd: int) -> ProbedRoot:
     """Return an open directory as it is now; ``path`` is its real path."""
     status = os.fstat(fd)
     return {"path": os.fsdecode(path), "device": status.st_dev, "inode": status.st_ino}
@@ -53,16 +53,16 @@ def program_path(path: bytes, fd: int) -> bytes:
     return b"/proc/self/fd/%d" % fd if fd >= 0 and os.path.isdir("/proc/self/fd") else path
 
 
-def parse_probed(value: object) -> Probed:
+def parse_probed(value: object) -> ProbedRoot:
     """Return what a request says that the probe found; raise WrongShape."""
     found: Mapping[str, Any] = as_object(value, "probed")
     check_members(found, {"path": str, "device": int, "inode": int})
     if not found["path"].startswith("/"):
         raise WrongShape("probed has no absolute path")
-    return cast(Probed, found)
+    return cast(ProbedRoot, found)
 
 
-def open_held(root: bytes, probed: Probed | None = None, make: bool = False) -> int:
+def open_held(root: bytes, probed: ProbedRoot | None = None, make: bool = False) -> int:
     """Open a directory by its real path; with ``make`` what is missing on the way is made. The fd is the caller's.
 
     Raises TransferFailed if something on the way is not what the probe found, and OSError if the way ends.
@@ -108,7 +108,7 @@ def _is_link(fd: int, name: bytes) -> bool:
     return True
 
 
-def _require(fd: int, path: bytes, known: bytes | None, probed: Probed | None) -> None:
+def _require(fd: int, path: bytes, known: bytes | None, probed: ProbedRoot | None) -> None:
     if probed is None or path != known:
         return
     status = os.fstat(fd)

@@ -53,7 +53,7 @@ else:  # making such a class takes time at each job's start
     Description = dict
 
 
-class Record(NamedTuple):
+class EntryRecord(NamedTuple):
     """An entry with what else the comparison knows about it."""
 
     entry: Entry
@@ -90,7 +90,7 @@ class Describer:
         """Whether it counts which names share a file."""
         return "links" in self._fields
 
-    def describe(self, record: Record) -> Description:
+    def describe(self, record: EntryRecord) -> Description:
         """Return the values of a record, ready for JSON."""
         entry, fields = record.entry, self._fields
         values: Description = {"type": entry.type}
@@ -116,7 +116,7 @@ class Describer:
             self._describe_xattrs(entry, values)
         return values
 
-    def record_hash(self, record: Record) -> bytes:
+    def record_hash(self, record: EntryRecord) -> bytes:
         """Return the 16 bytes that are equal where path and description are."""
         # The literals of numbers and texts are the same in every Python 3, and unambiguous.
         text = repr((record.entry.path, self.describe(record)))
@@ -147,11 +147,11 @@ class LinkTable:
     def __init__(self) -> None:
         self._first: dict[tuple[int, int], bytes] = {}
 
-    def record(self, entry: Entry, content: Content) -> Record:
+    def record(self, entry: Entry, content: Content) -> EntryRecord:
         """Make a record of the next entry of a walk."""
         shared = entry.link_id
         first = entry.path if shared is None else self._first.setdefault(shared, entry.path)
-        return Record(entry, b"" if isinstance(content, OSError) else content, first)
+        return EntryRecord(entry, b"" if isinstance(content, OSError) else content, first)
 
 
 def _short(value: bytes) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Collection, Iterator, Mapping, 
 
 from .._model.entry_codec import Decoder, ManifestError, encode
 from .._model.paths import escape
-from .record import HASH_BYTES, Describer, Description, Record, path_hash
+from .record import HASH_BYTES, Describer, Description, EntryRecord, path_hash
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -104,7 +104,7 @@ class RecordWriter:
     def __exit__(self, *_exception: object) -> None:
         self.close()
 
-    def add(self, of_path: bytes, of_record: bytes, record: Record) -> None:
+    def add(self, of_path: bytes, of_record: bytes, record: EntryRecord) -> None:
         """Write one record with its two hashes."""
         first = b"" if record.first == record.entry.path else record.first
         packed = encode(record.entry)
@@ -224,7 +224,7 @@ class RecordStore:
                 found.append({**self._details(record), "unstable": late})
         return found
 
-    def _details(self, record: Record) -> Details:
+    def _details(self, record: EntryRecord) -> Details:
         path = record.entry.path
         return {
             "key": path_hash(path)[:_HALF].hex(),
@@ -270,16 +270,16 @@ class _Rest(NamedTuple):
     content: int  # length
     first: int  # length
 
-    def record(self) -> Record:
+    def record(self) -> EntryRecord:
         start = self.content + self.first
         try:
             entry = next(Decoder().feed(self.data[start:]))
         except (ManifestError, StopIteration):
             raise RecordStoreError("the record store is damaged") from None
-        return Record(entry, self.data[: self.content], self.data[self.content : start] or entry.path)
+        return EntryRecord(entry, self.data[: self.content], self.data[self.content : start] or entry.path)
 
 
-def _among(record: Record, firsts: dict[tuple[int, int], bytes]) -> Record:
+def _among(record: EntryRecord, firsts: dict[tuple[int, int], bytes]) -> EntryRecord:
     """Return a record as it is among the names that both sides have."""
     file = record.entry.link_id
     return record if file is None else record._replace(first=firsts.get(file, record.first))

@@ -30,7 +30,7 @@ from .measurement import LinkMeasurement, PairMeasurement, ProcessorMeasurement,
 
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.request import BenchmarkRequest
-    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Folder, Probe, Start
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import JobKey, Probe, Start
 
 LEAST_SECONDS, LEAST_BYTES = 5.0, 32 << 20  # with less, nothing that is measured says anything
 _DISK_SHARE = 0.4  # of the seconds
@@ -119,7 +119,7 @@ class _PairBenchmark:
     def _path(self, side: str) -> str:
         return self._request.src if side == "source" else self._request.dest
 
-    def _folder(self, side: str) -> Folder:
+    def _folder(self, side: str) -> JobKey:
         return {"id": self._id, "side": side}
 
     def _job(self, side: str, work: str, seconds: float, **more: object) -> BenchmarkRequest:

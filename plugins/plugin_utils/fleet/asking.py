@@ -29,7 +29,7 @@ class HostQuestions:
     """What hosts have said; a host is asked once."""
 
     def __init__(self, runner: Callable[[str], HostRunner], threads: int, interval: float) -> None:
-        """Take what makes the runner of an inventory host, how many are asked at once, and see ``steps.Overview``."""
+        """Take what makes the runner of a host, how many are asked at once, and the interval of ``OverviewStep``."""
         self._runner, self._threads, self._interval = runner, threads, interval
         self.answers: dict[str, HostTransfers] = {}
         self.failed: dict[str, str] = {}  # hosts that did not answer, and why

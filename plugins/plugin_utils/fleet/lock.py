@@ -217,7 +217,9 @@ class Lease:
         """Return the time that ``take`` wants, before an execution."""
         return self._now()
 
-    def request(self, act: str = "", *, guard: bool = False, record: Mapping[str, object] | None = None) -> steps.Lease:
+    def request(
+        self, act: str = "", *, guard: bool = False, record: Mapping[str, object] | None = None
+    ) -> steps.LeaseStep:
         """Return the step that renews it, takes it where this run does not have it yet, or does something else.
 
         ``record`` is kept of the job first, if it still is this run's.

@@ -77,7 +77,7 @@ class Account:
 
 
 def parse_account(said: object) -> Account:
-    """Return what one end said (time_accounting.Account)."""
+    """Return what one end said (time_accounting.TimeAccount)."""
     said = said if isinstance(said, Mapping) else {}
     roles = said.get("roles")
     found: dict[str, dict[str, tuple[float, float]]] = {}

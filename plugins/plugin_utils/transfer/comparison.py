@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.request import DigestRequest
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import (
         DrillDown,
-        Folder,
+        JobKey,
         QuickDigest,
         Start,
         Step,
@@ -216,7 +216,7 @@ class Comparison:
         own = steps.end(self._folder(side))
         return self.runners[side].run(*own, *after)[len(own) :]
 
-    def _folder(self, side: str) -> Folder:
+    def _folder(self, side: str) -> JobKey:
         return {"id": comparison_id(self.identity), "side": side}
 
     def _digests(self, say: Callable[[str], None], before: Steps) -> dict[str, Digest]:

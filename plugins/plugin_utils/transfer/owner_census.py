@@ -34,7 +34,7 @@ from .watching import watch
 
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.request import CensusRequest
-    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Folder, Start
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import JobKey, Start
 
 _SHORT = 5.0  # seconds in which most trees are counted, so that no poll is needed
 
@@ -91,7 +91,7 @@ def take_census(
     Raises TransferError or HostFailed.
     """
     source = runners["source"]
-    folder: Folder = {"id": hashlib.sha256(f"owners {identity}".encode()).hexdigest()[:16], "side": "source"}
+    folder: JobKey = {"id": hashlib.sha256(f"owners {identity}".encode()).hexdigest()[:16], "side": "source"}
     request: CensusRequest = {
         "rules": settings["rules"],
         "only": settings["only"],

@@ -24,7 +24,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._job.request import
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import parse_job_status
 
 if TYPE_CHECKING:
-    from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import Described, ProbeFacts
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import EndDescription, ProbeFacts
 
 _MEMBERS: Mapping[str, type] = {
     **dict.fromkeys(("system", "user", "machine", "not_followed"), str),
@@ -88,7 +88,7 @@ def parse_probe(value: object) -> ProbeFacts:
     return cast("ProbeFacts", {**values, "job": kept})
 
 
-def parse_described(value: object) -> Described:
+def parse_described(value: object) -> EndDescription:
     """Return the answer to the step describe; raise WrongShape if it is none."""
     values = as_object(value, "a host's answer to describe")
     _check_path(values.get("path"), "path")
@@ -97,7 +97,7 @@ def parse_described(value: object) -> Described:
     speeds = as_object(values.get("hash_speeds"), "hash_speeds")
     for name in speeds:
         number(speeds, name)
-    return cast("Described", values)
+    return cast("EndDescription", values)
 
 
 def _check_path(value: object, what: str) -> None:

@@ -20,7 +20,7 @@ from ..common.units import format_bytes
 from ..hosts.endpoint import Endpoint
 
 if TYPE_CHECKING:
-    from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import Measured, PathFacts
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import PathFacts, TreeSize
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def nothing_there(roots: Roots, dest_path: PathFacts) -> bool:
     return at is not None and at["type"] == "missing"
 
 
-def _refuse_no_space(size: Measured, needed: int, target: PathFacts, host: str, root: str) -> None:
+def _refuse_no_space(size: TreeSize, needed: int, target: PathFacts, host: str, root: str) -> None:
     least = "" if size["complete"] else "at least "
     if needed > target.get("free_bytes", needed):
         raise Refusal(

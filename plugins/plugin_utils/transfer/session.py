@@ -46,14 +46,14 @@ from .transfer_hosts import HostChanged, TransferHosts, TransferSteps
 from .watching import watch
 
 if TYPE_CHECKING:
-    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Folder, Start, Step
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import JobKey, Start, Step
 
 
 class Place(NamedTuple):
     """A host that knows how far a transfer is."""
 
     runner: HostRunner
-    folder: Folder
+    folder: JobKey
     drives: bool  # the connecting side, which alone knows how the transfer ended
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import (
         Clear,
-        Folder,
+        JobKey,
         KeepRecord,
         Poll,
         Step,
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     )
 
 
-def poll(folder: Folder, seconds: float) -> Poll:
+def poll(folder: JobKey, seconds: float) -> Poll:
     """Return the step that waits so long for the end of a job."""
     return {"do": "poll", "until": [], "wait": seconds, **folder}
 
 
-def stop(folder: Folder, succeeded: bool = True) -> Stop:
+def stop(folder: JobKey, succeeded: bool = True) -> Stop:
     """Return the step that ends a job; where the transfer succeeded, the job drops partial files."""
     return {"do": "stop", "succeeded": succeeded, **folder}
 
 
-def clear(folder: Folder) -> Clear:
+def clear(folder: JobKey) -> Clear:
     """Return the step that removes what a job left in the state folder."""
     return {"do": "clear", **folder}
 
@@ -47,6 +47,6 @@ def keep_record(identity: str, record: Mapping[str, object]) -> KeepRecord:
     return {"do": "keep_record", "id": identity, "record": record}
 
 
-def end(folder: Folder) -> list[Step]:
+def end(folder: JobKey) -> list[Step]:
     """Return the steps that leave nothing of a job that has done its work."""
     return [stop(folder), clear(folder)]

@@ -32,7 +32,7 @@ from .verification import comparison_of
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import ProbeFacts
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.request import TransferRequest
-    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Folder, Probe, Start, Step
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import JobKey, Probe, Start, Step
 
 _SERVE_WAIT = 60.0  # seconds for a serving end to be ready
 _CONNECTED = 30.0  # seconds after which the ends have found each other, or have given up
@@ -69,7 +69,7 @@ class TransferSteps:
         """Whether both trees are compared in the end."""
         return not self.check and bool(self.options["verify"] != "none")
 
-    def folder(self, side: str) -> Folder:
+    def folder(self, side: str) -> JobKey:
         """Return what names the job of a side."""
         return {"id": self.id, "side": side}
 

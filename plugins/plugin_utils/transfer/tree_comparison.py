@@ -29,7 +29,7 @@ from .roots import child_name, resolve_roots
 from .rules import filter_rules, refuse_misread_rules
 
 if TYPE_CHECKING:
-    from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import Described
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import EndDescription
 
 FIELDS = ("size", "mtime", "mode", "owner", "target", "acls", "xattrs", "links")
 _PATIENCE = 300.0  # seconds that a host may be out of reach
@@ -122,7 +122,9 @@ def compare_trees(
     return harmless_data(result)
 
 
-def _describe(runner: HostRunner, path: str, child: str, owners: dict[str, list[str]], rules: list[str]) -> Described:
+def _describe(
+    runner: HostRunner, path: str, child: str, owners: dict[str, list[str]], rules: list[str]
+) -> EndDescription:
     """Ask a host what stands at a path, how fast it hashes, and for the numbers of owners."""
     (said,) = runner.run({"do": "describe", "path": path, "child": child, "owners": owners, "rules": rules})
     return parse_described(said)

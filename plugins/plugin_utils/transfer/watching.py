@@ -22,13 +22,13 @@ from .status import Status, parse_status
 from .steps import poll
 
 if TYPE_CHECKING:
-    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Folder
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import JobKey
 
 _INTERVALS = (1.0, 2.0, 3.0, 5.0)  # seconds between the first progress lines; the last one counts for all that follow
 _LATER = 10.0
 _RETRY = 3.0  # seconds after which a host that could not be asked is asked again
 
-Running = Mapping[str, "tuple[HostRunner, Folder]"]  # by side: the host of a job, and its folder there
+Running = Mapping[str, "tuple[HostRunner, JobKey]"]  # by side: the host of a job, and its folder there
 
 
 class Speaker:
@@ -46,7 +46,7 @@ class Speaker:
         self._say(line)
 
 
-def watch(runner: HostRunner, folder: Folder, label: str, say: Callable[[str], None], patience: float) -> Status:
+def watch(runner: HostRunner, folder: JobKey, label: str, say: Callable[[str], None], patience: float) -> Status:
     """Return the last status of the job in ``folder`` (``id`` and ``side``) once it has ended.
 
     ``say`` takes a line to show, or is a Speaker. The host may be out of the control node's reach for ``patience``
@@ -111,7 +111,7 @@ def _show_by(say: Callable[[str], None], label: str) -> Callable[[Status], None]
     return show
 
 
-def _watch_one(runner: HostRunner, folder: Folder, show: Callable[[Status], None], patience: float) -> Status:
+def _watch_one(runner: HostRunner, folder: JobKey, show: Callable[[Status], None], patience: float) -> Status:
     intervals = iter(_INTERVALS)
     reached = time.monotonic()
     while True:

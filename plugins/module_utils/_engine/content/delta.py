@@ -360,12 +360,12 @@ def _load_xxh128() -> Callable[[memoryview, bytes], bytes] | None:
     try:
         import ctypes
 
-        class Hash(ctypes.Structure):
+        class Xxh128Hash(ctypes.Structure):
             _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
 
         # PyDLL: to let other threads run meanwhile would take longer than to hash a block.
         function: Any = ctypes.PyDLL(_XXH128_LIBRARY).XXH3_128bits_withSeed
-        function.restype, function.argtypes = Hash, (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64)
+        function.restype, function.argtypes = Xxh128Hash, (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64)
         byte = ctypes.c_char
 
         def hash_memory(data: memoryview, seed: bytes) -> bytes:

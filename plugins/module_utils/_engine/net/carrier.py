@@ -19,7 +19,7 @@ _SAID = 4000  # characters of what programs print that are kept
 Send = Callable[[Said], None]
 
 
-class Wanted(NamedTuple):
+class FileRequest(NamedTuple):
     """One file whose content is sent."""
 
     index: int  # type: ignore[assignment]  # in its shard; tuple's index is hidden
@@ -37,7 +37,7 @@ class Wanted(NamedTuple):
         return min(self.entry.content, sum(end - start for start, end in ranges))
 
 
-class Offered(NamedTuple):
+class FileOffer(NamedTuple):
     """One file whose content is about to be asked for, and what is in its place."""
 
     index: int  # type: ignore[assignment]  # as above
@@ -96,7 +96,7 @@ class _Carrier:
 class SourceCarrier(_Carrier):
     """The source's half. ``send`` is called by several threads, each with its own ``stream`` number."""
 
-    def send(self, stream: int, shard: int, files: list[Wanted], tell: Send) -> SendResult:
+    def send(self, stream: int, shard: int, files: list[FileRequest], tell: Send) -> SendResult:
         """Send the files, and return when the destination has them, or could have. Raises TransferFailed."""
         raise NotImplementedError
 
@@ -111,7 +111,7 @@ class SourceCarrier(_Carrier):
         """End what runs."""
 
 
-class Arrived:
+class ShardFiles:
     """A shard's files as they arrived, each somewhere below the staging folder."""
 
     trouble: str = ""  # what the program complained about; explains files that are missing or short
@@ -144,7 +144,7 @@ class DestCarrier(_Carrier):
 
     resumed: bool = False  # whether something of an earlier run was of use
 
-    def offer(self, shard: Shard, files: list[Offered], older: Callable[[bytes], Sequence[Any]]) -> None:
+    def offer(self, shard: Shard, files: list[FileOffer], older: Callable[[bytes], Sequence[Any]]) -> None:
         """Take note of files that are about to be asked for, of which an older version may help.
 
         ``older``: where there may be one, beside the place of the file.
@@ -169,7 +169,7 @@ class DestCarrier(_Carrier):
         """Run the program that fetches a shard's files. Only where the destination runs it; in a thread."""
         raise NotImplementedError
 
-    def collect(self, shard: int) -> Arrived:
+    def collect(self, shard: int) -> ShardFiles:
         """Return what arrived of a shard whose contents have all left the source. Raises TransferFailed."""
         raise NotImplementedError
 

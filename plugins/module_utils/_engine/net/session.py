@@ -36,7 +36,7 @@ class SessionLost(PeerLost):
 OnMessage = Callable[[int, Said], None]
 
 
-class Session:
+class WireSession:
     """Messages to and from the peer. Connection 0 carries the decisions, and all of them contents.
 
     What arrives is handed to ``on_message(stream, message)`` in the connection's own thread; what goes wrong there, or

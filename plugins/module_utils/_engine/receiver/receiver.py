@@ -24,8 +24,8 @@ from ..._tree.dirfd import Root
 from ..._tree.owners import KINDS, decide, ids_of, look_up, mismatch
 from ..._tree.staging import open_staging
 from ..content import bundles
-from ..net.carrier import Arrived, DestCarrier, Offered
-from ..net.session import Session
+from ..net.carrier import DestCarrier, FileOffer, ShardFiles
+from ..net.session import WireSession
 from ..wire.conversation import Said
 from ..wire.frames import Frame
 from ..wire.messages import Ack, Begin, End, Fetched, Hash, Raw, Ready, Scanned, Sent, Shard, Sums, Total, Want
@@ -36,7 +36,7 @@ from .decide import Action
 from .link_dest import has_content
 from .offer_check import OfferCheck
 from .reconcile import OpenShard, Reconciler
-from .writer_pool import PIECE_BYTES, PIECE_FILES, File, WriterPool, Written, processes_wanted
+from .writer_pool import PIECE_BYTES, PIECE_FILES, File, WriteResult, WriterPool, processes_wanted
 
 _CONTENTS = (Frame, Begin, Raw, End)
 
@@ -103,7 +103,7 @@ class Receiver:
     """
 
     def __init__(
-        self, context: Context, session: Session, carrier: DestCarrier, earlier: Outcome | None = None
+        self, context: Context, session: WireSession, carrier: DestCarrier, earlier: Outcome | None = None
     ) -> None:
         self._context, self._session, self._carrier = context, session, carrier
         self._settings = context.settings
@@ -184,7 +184,7 @@ class Receiver:
     def _converse(self) -> Outcome:
         self._context.progress.phase = "reading" if self._context.settings["check"] else "transfer"
         actions: dict[type, Callable[[Any], None]] = {
-            Written: self._written,
+            WriteResult: self._written,
             Shard: self._shard,
             Sums: self._sums,
             Sent: self._sent,
@@ -278,7 +278,7 @@ class Receiver:
             old = action.found
             found = old if old is not None and old.type == REGULAR else None
             if found is not None or not bundles.fits(entries[index]):  # no old version helps a new small file
-                files.append(Offered(index, entries[index], found, "owner" not in action.verdict.fields))
+                files.append(FileOffer(index, entries[index], found, "owner" not in action.verdict.fields))
         self._carrier.offer(work.shard, files, self._entries.link_dest.roots_for)
         have = self._carrier.expect(work.shard.id, [(index, entries[index]) for index in work.wanted])
         ranges = self._carrier.ranges(work.shard.id)
@@ -355,7 +355,7 @@ class Receiver:
             self._write(entry, work.actions[index], content)
             work.accounted += 1
 
-    def _written(self, told: Written) -> None:
+    def _written(self, told: WriteResult) -> None:
         """Count what another process has made."""
         work = told.key
         time_accounting.credit(time_accounting.WRITE, told.processor / self._writers.count)
@@ -375,7 +375,7 @@ class Receiver:
         self._pieces -= 1
         self._acknowledge(work)
 
-    def _put(self, work: OpenShard, index: int, arrived: Arrived, expected_sum: str | None) -> str:
+    def _put(self, work: OpenShard, index: int, arrived: ShardFiles, expected_sum: str | None) -> str:
         """Check one file and put it in place; gives why it must come again, or nothing."""
         entry, action = work.shard.entries[index], work.actions[index]
         try:

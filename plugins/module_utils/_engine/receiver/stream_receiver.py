@@ -25,10 +25,10 @@ from ..._tree.staging import open_staging
 from ..content import bundles, delta
 from ..content.compression import decompress as inflate
 from ..content.sparse import write_zeros
-from ..net.carrier import Arrived, DestCarrier, Meter, Offered, Send, Wanted
+from ..net.carrier import DestCarrier, FileOffer, FileRequest, Meter, Send, ShardFiles
 from ..net.data_connection import OUTRUN, DataConnection
 from ..net.pool import ConnectionPool
-from ..net.session import Session
+from ..net.session import WireSession
 from ..wire.conversation import Said
 from ..wire.frames import Frame, FrameError, FrameKind, Payload
 from ..wire.messages import Begin, BlockSums, Got, Shard, Want
@@ -106,7 +106,7 @@ class _Batch:
         self.needed: dict[int, list[Range]] = {}
         self.trouble: dict[int, str] = {}
         self.bases: dict[int, Basis] = {}
-        self.old: dict[int, Offered] = {}  # whose old version is in its place
+        self.old: dict[int, FileOffer] = {}  # whose old version is in its place
         self.is_first = True  # or files of an earlier shard come again
         self.is_asked_for = False
         self.is_sent = False  # there is nothing more to come
@@ -158,7 +158,7 @@ class StreamDest(DestCarrier):
 
     # in the leading thread
 
-    def offer(self, shard: Shard, files: list[Offered], older: Callable[[bytes], Sequence[Root]]) -> None:
+    def offer(self, shard: Shard, files: list[FileOffer], older: Callable[[bytes], Sequence[Root]]) -> None:
         """Open the old versions of large files: what is in the place of a file comes first."""
         batch = self._batches[shard.id] = _Batch()
         batch.is_first = shard.attempt == 1
@@ -192,7 +192,7 @@ class StreamDest(DestCarrier):
             if partial.have:
                 batch.needed[index] = needed = at_most(MAX_RANGES, missing(partial.have, entry.size))
                 self.resumed = self.resumed or batch.is_first
-            lacks = Wanted(index, entry, 0, needed).missing
+            lacks = FileRequest(index, entry, 0, needed).missing
             batch.large[index] = item = _Incoming(partial, lacks, self._context.progress)
             item.basis = batch.bases.get(index)
         if batch.large and self._syncer is None:
@@ -271,7 +271,7 @@ class StreamDest(DestCarrier):
                 self._changed.wait(0.5)
             return not batch.is_sent and not self._over.is_set()
 
-    def collect(self, shard: int) -> Arrived:
+    def collect(self, shard: int) -> ShardFiles:
         """Return a shard's files, all of which have left the source."""
         with self._changed:
             batch = self._batches.pop(shard)
@@ -440,7 +440,7 @@ class StreamDest(DestCarrier):
             self._root.close()
 
 
-class _Received(Arrived):
+class _Received(ShardFiles):
     def __init__(
         self, batch: _Batch, root: bytes | int, reuse: Callable[[Payload], None], hasher: delta.Hasher
     ) -> None:
@@ -521,7 +521,7 @@ def _beside(batch: _Batch) -> list[Frame]:
 
 
 def make_dest(
-    context: Context, session: Session, timeout: float, earlier: Outcome | None
+    context: Context, session: WireSession, timeout: float, earlier: Outcome | None
 ) -> tuple[Receiver, ConnectionPool]:
     """Make the destination's end, and its data connections."""
     carrier = StreamDest(context, session.send, session.put, session.channels[0].reuse)

@@ -39,7 +39,7 @@ File = Tuple[int, Entry, Optional[Entry], memoryview]  # its index, what is in i
 Numbers = Tuple[Dict[int, int], Dict[int, int]]  # what users and groups of the source become here
 
 
-class Written(NamedTuple):
+class WriteResult(NamedTuple):
     """What became of a piece: the event that the leading thread gets."""
 
     key: Any  # as it was given
@@ -59,7 +59,7 @@ def processes_wanted(context: Context) -> int:
 class WriterPool:
     """``count`` processes, started when there is enough for them to do.
 
-    ``put`` takes events from any thread: ``Written``, or an exception.
+    ``put`` takes events from any thread: ``WriteResult``, or an exception.
     """
 
     def __init__(self, context: Context, put: Callable[[Any], None], count: int) -> None:
@@ -188,7 +188,7 @@ class _Writer:
         if said["fatal"]:
             raise TransferFailed(said["fatal"])
         key, indexes = self._under_way.pop(said["piece"])
-        self._put(Written(key, indexes, said["failures"], said["errors"], said["processor"], said["withheld"]))
+        self._put(WriteResult(key, indexes, said["failures"], said["errors"], said["processor"], said["withheld"]))
         self._free.append(said["piece"])
 
     @staticmethod

@@ -23,7 +23,7 @@ from ..._model.paths import escape
 from ..._tree.dirfd import Root
 from ..content import bundles, delta
 from ..content.compression import PIECE_BYTES, Compressor
-from ..net.carrier import Send, SendResult, SourceCarrier, Wanted
+from ..net.carrier import FileRequest, Send, SendResult, SourceCarrier
 from ..net.data_connection import OUTRUN, ConnectionLost, DataConnection
 from ..net.pool import ConnectionPool
 from ..net.rate_limit import TokenBucket
@@ -114,7 +114,7 @@ class StreamSource(SourceCarrier):
     # in the threads that answer the destination
 
     def send(
-        self, _stream: int, shard: int, files: list[Wanted], _tell: Send, bundle: Bundle | None = None
+        self, _stream: int, shard: int, files: list[FileRequest], _tell: Send, bundle: Bundle | None = None
     ) -> SendResult:
         """Return when the destination has written all ranges of the files, or they cannot be read.
 
@@ -163,7 +163,7 @@ class StreamSource(SourceCarrier):
                 sent.problems[item.index] = item.problem
         return sent
 
-    def _is_for_rsync(self, file: Wanted, fd: int) -> bool:
+    def _is_for_rsync(self, file: FileRequest, fd: int) -> bool:
         """Whether rsync should bring this file afterwards; one with several names must be here for the others."""
         if self._context.settings.get("delta") != "rsync" or file.known is None or file.entry.nlink > 1:
             return False

@@ -16,7 +16,7 @@ from typing import Callable, Collection, NamedTuple
 from ..._core.context import Progress
 from ..._core.memory_file import MemoryFile
 from ..content import delta
-from ..net.carrier import Meter, Wanted
+from ..net.carrier import FileRequest, Meter
 from ..net.data_connection import DataConnection
 from ..wire.ranges import BUNDLE_RANGE, STEP, Range, cut, first_part, length, unit
 
@@ -35,7 +35,7 @@ class OutgoingFile:
     ``streams`` connections may send of a large file. ``content``: bytes without holes that the destination lacks.
     """
 
-    def __init__(self, shard: int, file: Wanted | Bundle, fd: int, streams: int, progress: Progress) -> None:
+    def __init__(self, shard: int, file: FileRequest | Bundle, fd: int, streams: int, progress: Progress) -> None:
         self.shard, self.index, self.fd = shard, file.index, fd
         self.known: delta.KnownHashes | None = None
         self.is_bundle, self.is_sparse = isinstance(file, Bundle), False

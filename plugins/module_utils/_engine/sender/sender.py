@@ -26,8 +26,8 @@ from ..._tree.dirfd import Root
 from ..._tree.holes import count_holes
 from ..._tree.owners import Names
 from ..._tree.walk import walk
-from ..net.carrier import SendResult, SourceCarrier, Wanted
-from ..net.session import Session
+from ..net.carrier import FileRequest, SendResult, SourceCarrier
+from ..net.session import WireSession
 from ..wire.conversation import Said, has_room
 from ..wire.frames import FrameError
 from ..wire.messages import ATTEMPTS, SHARD_ENTRIES, Ack, Fetched, Hash, Scanned, Sent, Shard, Sums, Total, Want
@@ -52,7 +52,7 @@ class Sender:
     """
 
     def __init__(
-        self, context: Context, session: Session, carrier: SourceCarrier, earlier: Outcome | None = None
+        self, context: Context, session: WireSession, carrier: SourceCarrier, earlier: Outcome | None = None
     ) -> None:
         self._context, self._session, self._carrier = context, session, carrier
         self._settings = context.settings
@@ -349,14 +349,14 @@ class Sender:
             self._context.progress.bytes_sent = self._sent.bytes
         self._session.send(Sent(shard.id, problems, sums, sent.bytes), stream)
 
-    def _wanted(self, shard: Shard, want: Want) -> list[Wanted]:
-        found = [Wanted(index, shard.entries[index], want.have.get(index, 0)) for index in want.indexes]
+    def _wanted(self, shard: Shard, want: Want) -> list[FileRequest]:
+        found = [FileRequest(index, shard.entries[index], want.have.get(index, 0)) for index in want.indexes]
         if not all(0 <= file.have <= file.entry.size for file in found):
             raise FrameError("the destination says that it has more of a file than there is")
         return found
 
     @staticmethod
-    def _changed(root: Root, files: list[Wanted], sent: SendResult) -> dict[int, str]:
+    def _changed(root: Root, files: list[FileRequest], sent: SendResult) -> dict[int, str]:
         """Find the files that are no longer what their entries say: what was read of them may be a mixture."""
         problems = {}
         for file in files:

@@ -25,10 +25,10 @@ from ..._core.outcome import Outcome
 from ..._model.entry import Entry
 from ..._tree.dirfd import Root
 from ..content import bundles
-from ..net.carrier import SendResult, Wanted
+from ..net.carrier import FileRequest, SendResult
 from ..net.pool import ConnectionPool
 from ..net.rate_limit import TokenBucket
-from ..net.session import Session
+from ..net.session import WireSession
 from ..wire import ranges
 from ..wire.conversation import MAX_BUNDLES, Said
 from ..wire.frames import Frame, FrameKind
@@ -47,7 +47,12 @@ class StreamSender(Sender):
     """Leads the conversation; ``carrier`` sends the ranges of large files."""
 
     def __init__(
-        self, context: Context, session: Session, carrier: StreamSource, bucket: TokenBucket, earlier: Outcome | None
+        self,
+        context: Context,
+        session: WireSession,
+        carrier: StreamSource,
+        bucket: TokenBucket,
+        earlier: Outcome | None,
     ) -> None:
         super().__init__(context, session, carrier, earlier)
         self._ranges = carrier
@@ -89,7 +94,7 @@ class StreamSender(Sender):
         else:
             super()._handle(ack)
 
-    def _wanted(self, shard: Shard, want: Want) -> list[Wanted]:
+    def _wanted(self, shard: Shard, want: Want) -> list[FileRequest]:
         needed = want.ranges
         return [
             file._replace(
@@ -129,7 +134,7 @@ class StreamSender(Sender):
         stream: int,
         *,
         shard: Shard,
-        files: list[Wanted],
+        files: list[FileRequest],
         bundle: Bundle | None,
         problems: dict[int, str],
         before: SendResult,
@@ -213,7 +218,7 @@ class StreamSender(Sender):
 
 
 def make_source(
-    context: Context, session: Session, timeout: float, earlier: Outcome | None
+    context: Context, session: WireSession, timeout: float, earlier: Outcome | None
 ) -> tuple[StreamSender, ConnectionPool]:
     """Make the source's end, and its data connections."""
     bucket = TokenBucket(int(context.settings["bwlimit"]), session.tickets, session.check)

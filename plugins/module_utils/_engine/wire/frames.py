@@ -98,7 +98,7 @@ class Frame(NamedTuple):
         return self.payload
 
 
-class _Check:
+class _FrameCheck:
     """Makes the checks of one direction; both ends count the control frames."""
 
     def __init__(self, key: bytes | None, needed: bool) -> None:
@@ -125,7 +125,7 @@ class FrameEncoder:
     """Turns messages into bytes, for one direction of one connection. ``checks``: as both ends agreed."""
 
     def __init__(self, key: bytes | None = None, checks: bool = True) -> None:
-        self._check = _Check(key, checks)
+        self._check = _FrameCheck(key, checks)
 
     def parts(self, kind: FrameKind, payload: Payload = b"") -> tuple[bytes, Payload, bytes]:
         """Return header, payload and check, so that a large payload need not be copied to be written."""
@@ -150,7 +150,7 @@ class FrameDecoder:
     """
 
     def __init__(self, key: bytes | None = None, checks: bool = True) -> None:
-        self._check = _Check(key, checks)
+        self._check = _FrameCheck(key, checks)
         self._buffer = bytearray(BUFFER_BYTES)  # frames that are small, and the beginnings of others
         self._view = memoryview(self._buffer)
         self._end = 0  # of what is in the buffer

@@ -26,9 +26,9 @@ from ..._core.context import Context
 from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome
 from ..._core.subprocesses import pipe
-from ..._engine.net.carrier import Arrived, DestCarrier, Meter, Send, SendResult, SourceCarrier, Wanted
+from ..._engine.net.carrier import DestCarrier, FileRequest, Meter, Send, SendResult, ShardFiles, SourceCarrier
 from ..._engine.net.control_channel import Channel
-from ..._engine.net.session import Session
+from ..._engine.net.session import WireSession
 from ..._engine.receiver.receiver import Receiver
 from ..._engine.sender.sender import Sender
 from ..._engine.wire.conversation import Contents
@@ -98,11 +98,13 @@ class Mover:
         """Whether it goes on inside a file."""
         return False
 
-    def push(self, options: list[str], host: str, view: str, shard: int, files: list[Wanted]) -> tuple[list[str], str]:
+    def push(
+        self, options: list[str], host: str, view: str, shard: int, files: list[FileRequest]
+    ) -> tuple[list[str], str]:
         """Return the argv, and what it reads on standard input, to send a view. It runs in the view's parent folder."""
         raise NotImplementedError
 
-    def pull(self, options: list[str], host: str, shard: int, files: list[Wanted]) -> tuple[list[str], str]:
+    def pull(self, options: list[str], host: str, shard: int, files: list[FileRequest]) -> tuple[list[str], str]:
         """Return the argv, and its standard input, to fetch a view. It runs in the base."""
         raise NotImplementedError
 
@@ -193,7 +195,7 @@ class CopySource(SourceCarrier):
         self._fetched: dict[int, threading.Event] = {}
         self._closed = False
 
-    def send(self, _stream: int, shard: int, files: list[Wanted], tell: Send) -> SendResult:
+    def send(self, _stream: int, shard: int, files: list[FileRequest], tell: Send) -> SendResult:
         """Push the files, or offer them and wait until they were fetched."""
         sent = SendResult(sum(file.missing for file in files), sum(file.entry.size - file.have for file in files))
         meter = _meter(self._context, [file.entry for file in files])
@@ -209,7 +211,7 @@ class CopySource(SourceCarrier):
         meter.end()
         return sent
 
-    def _push(self, runner: ClientRunner, shard: int, files: list[Wanted], sent: SendResult, meter: Meter) -> None:
+    def _push(self, runner: ClientRunner, shard: int, files: list[FileRequest], sent: SendResult, meter: Meter) -> None:
         with View(self._context, os.path.join(self._views, view_name(shard)), files, self._room) as view:
             sent.problems = view.problems
             wanted = [file for file in files if file.have < file.entry.size or not file.entry.size]
@@ -221,7 +223,7 @@ class CopySource(SourceCarrier):
                 self.heard(said)
                 sent.doubtful = bool(said)
 
-    def _offer(self, lists: ShardLists, shard: int, files: list[Wanted], sent: SendResult) -> None:
+    def _offer(self, lists: ShardLists, shard: int, files: list[FileRequest], sent: SendResult) -> None:
         """Let the servers open the files of a shard, as far as they can be read."""
         readable = []
         with Root(self._context.top) as source:
@@ -265,7 +267,7 @@ class CopyDest(DestCarrier):
     ) -> None:
         self._context, self._mover, self._runner, self._lists = context, mover, runner, lists
         self._base = -1 if context.settings["check"] else mover.open_base(open_staging(context))
-        self._files: dict[int, list[Wanted]] = {}
+        self._files: dict[int, list[FileRequest]] = {}
         self._meters: dict[int, Meter] = {}
         self._trouble: dict[int, str] = {}
 
@@ -277,7 +279,7 @@ class CopyDest(DestCarrier):
             if size:
                 have[index] = size
                 self.resumed = True
-        self._files[shard] = [Wanted(index, entry, have.get(index, 0)) for index, entry in files]
+        self._files[shard] = [FileRequest(index, entry, have.get(index, 0)) for index, entry in files]
         self._meters[shard] = _meter(self._context, [entry for _index, entry in files])
         if self._lists is not None:
             self._await(self._lists, shard, files)
@@ -321,7 +323,7 @@ class CopyDest(DestCarrier):
         self.heard(said)
         self._trouble[shard] = said.splitlines()[0] if said else ""
 
-    def collect(self, shard: int) -> Arrived:
+    def collect(self, shard: int) -> ShardFiles:
         """Return the locations of the files."""
         if self._lists is not None:
             self._lists.remove(shard)
@@ -339,9 +341,9 @@ class CopyDest(DestCarrier):
             self._base = -1
 
 
-class _Copied(Arrived):
+class _Copied(ShardFiles):
     def __init__(
-        self, base: int, mover: Mover, shard: int, files: list[Wanted], owners: Collection[int], trouble: str
+        self, base: int, mover: Mover, shard: int, files: list[FileRequest], owners: Collection[int], trouble: str
     ) -> None:
         self._base, self._mover, self._shard = base, mover, shard
         self.owners = owners
@@ -381,7 +383,7 @@ def run_session(
 ) -> Outcome:
     """Hold the conversation over one connection; gives the whole outcome."""
     channel = Channel(reader, writer, float(context.settings["timeout"] or 300))
-    session = Session(context, [channel], Contents.PROGRAM)
+    session = WireSession(context, [channel], Contents.PROGRAM)
     if context.side == "source":
         return Sender(context, session, CopySource(context, mover, runner, lists)).run()
     return Receiver(context, session, CopyDest(context, mover, runner, lists)).run()

@@ -17,7 +17,7 @@ import resource
 import shutil
 
 from ..._core.context import Context
-from ..._engine.net.carrier import Wanted
+from ..._engine.net.carrier import FileRequest
 from ..._tree.dirfd import Root
 
 _HAS_PROC = os.path.isdir("/proc/self/fd")
@@ -57,7 +57,7 @@ class View:
     open as many files (``room``), the symlink leads to the path itself.
     """
 
-    def __init__(self, context: Context, folder: str, files: list[Wanted], room: int) -> None:
+    def __init__(self, context: Context, folder: str, files: list[FileRequest], room: int) -> None:
         self.folder, self._root = folder, context.root
         self.problems: dict[int, str] = {}
         self._fds: list[int] = []
@@ -67,7 +67,7 @@ class View:
             for file in files:
                 self._add(source, file, room)
 
-    def _add(self, source: Root, file: Wanted, room: int) -> None:
+    def _add(self, source: Root, file: FileRequest, room: int) -> None:
         try:
             fd = source.open_file(file.entry.path)
         except OSError as error:

@@ -18,7 +18,7 @@ from functools import partial
 from ..._core.context import Context, Server
 from ..._core.errors import CommandRefusal
 from ..._core.outcome import Outcome
-from ..._engine.net.carrier import Wanted
+from ..._engine.net.carrier import FileRequest
 from ..._model.entry import Entry
 from ..._tree.staging import Staging
 from ..ssh.client_command import bracketed_host
@@ -71,12 +71,12 @@ class ScpMover(Mover):
         return view_name(shard).encode(), str(file_index).encode()
 
     def push(
-        self, options: list[str], host: str, view: str, _shard: int, _files: list[Wanted]
+        self, options: list[str], host: str, view: str, _shard: int, _files: list[FileRequest]
     ) -> tuple[list[str], str]:
         """The whole view at once: one connection for a shard."""
         return ["scp", "-q", "-r", *self._flags, *options, view, f"{bracketed_host(host)}:."], ""
 
-    def pull(self, options: list[str], host: str, shard: int, _files: list[Wanted]) -> tuple[list[str], str]:
+    def pull(self, options: list[str], host: str, shard: int, _files: list[FileRequest]) -> tuple[list[str], str]:
         """The whole view at once."""
         return ["scp", "-q", "-r", *self._flags, *options, f"{bracketed_host(host)}:{view_name(shard)}", "."], ""
 

@@ -17,7 +17,7 @@ import os
 from ..._core.context import Context, Server
 from ..._core.errors import CommandRefusal
 from ..._core.outcome import Outcome
-from ..._engine.net.carrier import Wanted
+from ..._engine.net.carrier import FileRequest
 from ..._model.entry import Entry
 from ..._tree.staging import Staging
 from ..ssh.client_command import bracketed_host
@@ -60,13 +60,15 @@ class SftpMover(Mover):
     def _argv(self, options: list[str], host: str) -> list[str]:
         return ["sftp", "-q", "-b", "-", "-s", SFTP_COMMAND, *self._flags, *options, bracketed_host(host)]
 
-    def push(self, options: list[str], host: str, view: str, _shard: int, files: list[Wanted]) -> tuple[list[str], str]:
+    def push(
+        self, options: list[str], host: str, view: str, _shard: int, files: list[FileRequest]
+    ) -> tuple[list[str], str]:
         """One line for each file; the hyphen lets it go on after one that failed."""
         names = ((file.have, f"{view}/{file.index}") for file in files)
         lines = [f"-put {'-a ' if have else ''}{name} {name}\n" for have, name in names]
         return self._argv(options, host), "".join(lines)
 
-    def pull(self, options: list[str], host: str, shard: int, files: list[Wanted]) -> tuple[list[str], str]:
+    def pull(self, options: list[str], host: str, shard: int, files: list[FileRequest]) -> tuple[list[str], str]:
         """One line for each file."""
         lines = [
             f"-get {'-a ' if file.have else ''}{view_name(shard)}/{file.index} {partial_name(file.entry).decode()}\n"

@@ -25,10 +25,10 @@ from ..._core.context import Context
 from ..._core.disk_full import full
 from ..._core.errors import TransferFailed
 from ..._core.subprocesses import pipe
-from ..._engine.net.carrier import Arrived, DestCarrier, Meter, Send, SendResult, SourceCarrier, Wanted
+from ..._engine.net.carrier import DestCarrier, FileRequest, Meter, Send, SendResult, ShardFiles, SourceCarrier
 from ..._engine.net.control_channel import READ_BYTES, enlarge_pipe
 from ..._engine.net.rate_limit import TokenBucket
-from ..._engine.net.session import Session
+from ..._engine.net.session import WireSession
 from ..._engine.wire.conversation import Said
 from ..._engine.wire.frames import Frame, FrameError, FrameKind, Payload
 from ..._engine.wire.messages import Begin, End, Raw, inflate
@@ -77,7 +77,7 @@ def _ended(side: str, problem: str, said: str) -> str:
 class TarSource(SourceCarrier):
     """Packs, and sends."""
 
-    def __init__(self, context: Context, session: Session) -> None:
+    def __init__(self, context: Context, session: WireSession) -> None:
         self._context = context
         self._flavour = flavour_of(context, "source")
         self._flavours = {self._flavour, flavour_of(context, "dest")}
@@ -90,7 +90,7 @@ class TarSource(SourceCarrier):
         )
         self._running: set[subprocess.Popen[bytes]] = set()
 
-    def send(self, _stream: int, shard: int, files: list[Wanted], tell: Send) -> SendResult:
+    def send(self, _stream: int, shard: int, files: list[FileRequest], tell: Send) -> SendResult:
         """Send BEGIN, tar's output, the files that tar cannot take, END."""
         entries = [file.entry for file in files]
         sent = SendResult(contents_of(entries))
@@ -114,7 +114,7 @@ class TarSource(SourceCarrier):
             return False
         return self._keeps_links or entry.nlink == 1 or self._flavour != tar_command.BSD
 
-    def _pack(self, files: list[Wanted], sent: SendResult, meter: Meter, tell: Send) -> tuple[int, int, bool]:
+    def _pack(self, files: list[FileRequest], sent: SendResult, meter: Meter, tell: Send) -> tuple[int, int, bool]:
         """Run tar; gives how much it wrote, the CRC-32 of that, and whether it complained."""
         folder = self._context.folder
         with tempfile.TemporaryFile(dir=folder) as names, tempfile.TemporaryFile(dir=folder) as errors:
@@ -166,7 +166,7 @@ class TarSource(SourceCarrier):
         sent.bytes += len(data)
         tell(Frame(FrameKind.DATA, data))
 
-    def _send_raw(self, file: Wanted, sent: SendResult, meter: Meter, tell: Send) -> None:
+    def _send_raw(self, file: FileRequest, sent: SendResult, meter: Meter, tell: Send) -> None:
         """Send a file as it is. It may become longer or shorter meanwhile; that is found out afterwards."""
         tell(Raw(file.index))
         try:
@@ -313,7 +313,7 @@ class TarDest(DestCarrier):
         if shard.process is not None and shard.process.stdin is not None:
             shard.process.stdin.close()
 
-    def collect(self, shard: int) -> Arrived:
+    def collect(self, shard: int) -> ShardFiles:
         """Wait for tar, and see what it says."""
         incoming = self._shards.pop(shard)
         if incoming.process is not None and incoming.errors is not None:
@@ -350,7 +350,7 @@ class TarDest(DestCarrier):
         self._shards.clear()
 
 
-class _Unpacked(Arrived):
+class _Unpacked(ShardFiles):
     """What tar made of a shard."""
 
     def __init__(self, shard: _TarInput) -> None:

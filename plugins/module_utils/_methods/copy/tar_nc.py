@@ -21,7 +21,7 @@ from ..._core.outcome import Outcome
 from ..._core.subprocesses import find_program
 from ..._engine.net.connect import Connection, ConnectionParameters, Listener
 from ..._engine.net.control_channel import Channel
-from ..._engine.net.session import Session
+from ..._engine.net.session import WireSession
 from ..._engine.net.session_server import SessionServer
 from ..._engine.receiver.receiver import Receiver
 from ..._engine.sender.sender import Sender
@@ -45,7 +45,7 @@ def _streams(context: Context) -> int:
 
 def _run(context: Context, channels: list[Channel]) -> Outcome:
     """Hold the conversation over the connections."""
-    session = Session(context, channels, Contents.ARCHIVES)
+    session = WireSession(context, channels, Contents.ARCHIVES)
     if context.side == "source":
         outcome = Sender(context, session, TarSource(context, session)).run()
     else:

@@ -39,7 +39,7 @@ _SPLICE: Callable[..., int] | None = getattr(os, "splice", None)  # Python 3.10 
 _NONBLOCK = getattr(os, "SPLICE_F_NONBLOCK", 2)
 
 
-class Declined(Exception):
+class ChrootUnavailable(Exception):
     """The two do not come together. The text says why."""
 
 
@@ -103,7 +103,7 @@ class ChrootedRsync:
         os.close(from_rsync[1])
         try:
             introduce(stdin, stdout, to_rsync[1], from_rsync[0], self.options)
-        except (Declined, OSError) as problem:
+        except (ChrootUnavailable, OSError) as problem:
             os.write(2, f"longhaul: {problem}\n".encode("utf-8", "replace"))
             process.kill()
             process.wait()
@@ -117,24 +117,24 @@ class ChrootedRsync:
 def introduce(from_client: int, to_client: int, to_daemon: int, from_daemon: int, options: Sequence[bytes]) -> None:
     """Speak as a daemon's client begins, so that the next byte of each side is for the other.
 
-    Raises Declined, and OSError where one of them is gone.
+    Raises ChrootUnavailable, and OSError where one of them is gone.
     """
     version = int.from_bytes(_exactly(from_client, 4), "little")
     if not _OLDEST <= version <= _NEWEST:
-        raise Declined("the peer does not speak rsync's protocol")
+        raise ChrootUnavailable("the peer does not speak rsync's protocol")
     # No user is asked for, so that the kind of digest does not matter; from version 32 on one must be named.
     _write(to_daemon, b"@RSYNCD: %d.0 md5\n%s\n" % (version, MODULE.encode()))
     greeting = _GREETING.match(_line(from_daemon))
     if greeting is None:
-        raise Declined("rsync's daemon did not greet")
+        raise ChrootUnavailable("rsync's daemon did not greet")
     for _number in range(_MOST_LINES):
         said = _line(from_daemon)
         if said == _OK:
             break
         if said.startswith((b"@ERROR", b"@RSYNCD: EXIT")):
-            raise Declined(f"rsync cannot be confined to the root: {said.decode('utf-8', 'replace')}")
+            raise ChrootUnavailable(f"rsync cannot be confined to the root: {said.decode('utf-8', 'replace')}")
     else:
-        raise Declined("rsync's daemon did not come to the point")
+        raise ChrootUnavailable("rsync's daemon did not come to the point")
     _write(to_daemon, b"".join(word + b"\0" for word in (*options, MODULE.encode() + b"/", b"")))
     _write(to_client, int(greeting.group("version")).to_bytes(4, "little"))
 
@@ -171,7 +171,7 @@ def _exactly(fd: int, count: int) -> bytes:
     while len(data) < count:
         piece = os.read(fd, count - len(data))
         if not piece:
-            raise Declined("the connection ended before it began")
+            raise ChrootUnavailable("the connection ended before it began")
         data += piece
     return data
 
@@ -184,7 +184,7 @@ def _line(fd: int) -> bytes:
         if byte in (b"", b"\n"):
             return data
         data += byte
-    raise Declined("rsync's daemon said a line that is too long")
+    raise ChrootUnavailable("rsync's daemon said a line that is too long")
 
 
 def _write(fd: int, data: bytes) -> None:

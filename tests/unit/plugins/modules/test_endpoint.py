@@ -82,7 +82,7 @@ COMMANDS = """
 import os
 from collections import namedtuple
 class StateError(Exception): pass
-Given = namedtuple("Given", "secrets archive")
+StepContext = namedtuple("StepContext", "secrets archive")
 def run_steps(steps, given):
     if steps[0].get("fails"):
         raise StateError("no " + steps[0]["path"])

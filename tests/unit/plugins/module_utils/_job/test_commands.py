@@ -21,7 +21,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._job.reporter impor
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.repository import Series
 
 ID = "0123456789abcdef"
-GIVEN = commands.Given({}, "/no/engine")
+GIVEN = commands.StepContext({}, "/no/engine")
 CLEAR = {"do": "clear", "id": ID, "side": "source"}
 
 

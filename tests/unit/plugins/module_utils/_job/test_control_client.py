@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterator
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.commands import Given, run_steps
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.commands import StepContext, run_steps
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.control_client import (
     Wish,
     parse_wish,
@@ -260,7 +260,7 @@ def test_the_control_node_can_ask_for_several_at_once(make: Make) -> None:
     jobs = make("stream", "dest", bwlimit=2 * MIB)
     under_way(jobs)
     step = {"do": "control", "ids": [jobs.id, "f" * 16], "state": "paused", "bwlimit": "1M"}
-    (found,) = run_steps([step], Given({}, ""))
+    (found,) = run_steps([step], StepContext({}, ""))
     assert isinstance(found, dict) and found["missing"] == ["f" * 16]
     assert [(one["changed"], one["problem"], one["after"]["paused"]) for one in found["told"]] == [(True, "", True)] * 2
 

@@ -84,7 +84,9 @@ def stop(dest, succeeded, **changes):
     settings = {"method": "rsyncd", "check": False}
     folder.request = {"root": str(dest), "part": "serve", "settings": settings, **changes}
     folder.status = {"state": "serving", "pid": 0}
-    commands.run_steps([{"do": "stop", "id": ID, "side": "dest", "succeeded": succeeded}], commands.Given({}, "/none"))
+    commands.run_steps(
+        [{"do": "stop", "id": ID, "side": "dest", "succeeded": succeeded}], commands.StepContext({}, "/none")
+    )
     return sorted(path.name for path in (dest / STAGING).rglob("*"))
 
 

@@ -15,7 +15,7 @@ import stat
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.state_folder import StateError
 from ansible_collections.longhaul.fleet.plugins.module_utils._job import leases, records
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.commands import Given, run_steps
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.commands import StepContext, run_steps
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.leases import Clock, decide, do_lease, see
 
 IDENTITY = "0123456789abcdef"
@@ -147,7 +147,7 @@ def test_it_expires_by_the_clock_of_the_host(monkeypatch):
 def test_a_guard_lets_no_step_pass_without_a_lease(root):
     guard = ask("take", guard=True)
     keep = {"do": "keep_record", "id": IDENTITY, "record": {}}
-    given = Given({}, "")
+    given = StepContext({}, "")
     assert [len(run_steps([guard, keep], given)) for _number in range(2)] == [2, 2]
     other = ask("renew", OTHER, guard=True)
     assert len(run_steps([other, keep], given)) == 1
@@ -155,7 +155,7 @@ def test_a_guard_lets_no_step_pass_without_a_lease(root):
 
 
 def test_a_record_comes_with_a_release_of_the_holder_alone(root):
-    given = Given({}, "")
+    given = StepContext({}, "")
     run_steps([ask("take"), ask("release", record={"by": "a"})], given)
     assert records.find_record(IDENTITY)["record"] == {"by": "a"} and leases.read_lease(IDENTITY)["released"]
     run_steps([ask("take", OTHER)], given)

@@ -23,7 +23,7 @@ STEADY_OF_PATH = ("real", "type", "empty", "existing", "readable", "writable", "
 def probed(place: Path, side: str = "dest", **more: Any) -> dict[str, Any]:
     step = {"do": "probe", "id": "0123456789abcdef", "side": side, "path": str(place), "methods": ["stream"]}
     step.update({"ssh_ports": [22], "child": "src", **more})
-    (facts,) = commands.run_steps([step], commands.Given({}, ""))
+    (facts,) = commands.run_steps([step], commands.StepContext({}, ""))
     assert isinstance(facts, dict)
     return facts
 

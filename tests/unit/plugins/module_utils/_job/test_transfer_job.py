@@ -92,7 +92,7 @@ def test_a_step_that_finds_no_room_is_told_plainly(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(commands, "_STEPS", {"sync": fill})
     with pytest.raises(StateError, match=r"a1/dest/request.json cannot be written on this host: No space left"):
-        commands.run_steps([{"do": "sync", "path": "/"}], commands.Given({}, ""))
+        commands.run_steps([{"do": "sync", "path": "/"}], commands.StepContext({}, ""))
 
 
 def test_the_log_of_a_job_does_not_grow_without_end(tmp_path):

@@ -15,7 +15,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import na
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin import begin
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.finish import finish
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.repository import Series
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.suspicion import Limits
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.suspicion import ChangeLimits
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree import content_hash
 
 DAY = 86400
@@ -64,7 +64,7 @@ class Bench:
             if not begun.finished:
                 transfer(self.source, begun.path, begun.link_dest, begun.link_dest_exclude if exclude else ())
             series.step("transferred")
-            done = finish(series, run, self.now, limits=Limits(shrink_limit, change_limit), **options)
+            done = finish(series, run, self.now, limits=ChangeLimits(shrink_limit, change_limit), **options)
         self.now += DAY
         return done
 

@@ -12,10 +12,10 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.atomic_io import read_json, write_json
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.facts import (
-    Checked,
+    CheckRecord,
+    ContentCheckTimes,
     Figures,
     Finding,
-    Shares,
     parse_checked,
     parse_facts,
 )
@@ -106,8 +106,12 @@ def test_members_have_their_places(tmp_path):
     finally:
         os.close(fd)
     assert facts.figures == Figures(7, 5, 4711, 2, 11, 1, 3, 0) and (facts.aside, facts.adopted) == ("", None)
-    assert checked == Checked(
-        1795282400, "contents", None, Shares(12, {10: 1795282400, 9: 1795282300}), (Finding("damaged", "a/b"),)
+    assert checked == CheckRecord(
+        1795282400,
+        "contents",
+        None,
+        ContentCheckTimes(12, {10: 1795282400, 9: 1795282300}),
+        (Finding("damaged", "a/b"),),
     )
     assert parse_checked(checked.dump()) == checked
 
@@ -115,7 +119,7 @@ def test_members_have_their_places(tmp_path):
 def test_what_a_version_did_not_count_is_not_known():
     facts = parse_facts({"format": 1, "time": 5, "finished": 6, "entries": 7, "later": {"member": 1}})
     assert facts.figures == Figures(entries=7) and facts.figures.dump() == {"entries": 7}
-    assert parse_checked({}) == Checked()
+    assert parse_checked({}) == CheckRecord()
 
 
 @pytest.mark.parametrize(

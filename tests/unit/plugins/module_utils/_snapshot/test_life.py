@@ -11,7 +11,7 @@ import os
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin import begin
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Differs, Refused
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused, TreeMismatch
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.finish import finish
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.listing import listing
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.policy import Policy
@@ -368,7 +368,7 @@ def test_a_tree_that_is_not_the_expected_one_stays_unfinished(bench):
     bench.write("file", b"1")
     with bench.series() as series:
         transfer(bench.source, begin(series, "run", bench.now).path)
-        with pytest.raises(Differs):
+        with pytest.raises(TreeMismatch):
             finish(series, "run", bench.now, beside=Beside(False))
         assert bench.names() == [".unfinished"] and not os.path.exists(bench.path(".unfinished", names.MANIFEST))
         beside = Beside(True)

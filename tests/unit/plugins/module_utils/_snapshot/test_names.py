@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names, subset
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.facts import Figures
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.suspicion import Limits, suspicion
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.suspicion import ChangeLimits, suspicion
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -153,7 +153,7 @@ def test_shares_that_are_none_are_refused(text):
     ],
 )
 def test_what_shrank_more_than_the_limit_is_suspicious(gone, before, limit, suspicious):
-    text = suspicion(Figures(gone=gone, before=before), (), Limits(limit))
+    text = suspicion(Figures(gone=gone, before=before), (), ChangeLimits(limit))
     assert bool(text) == suspicious
     if suspicious:
         assert f"({gone} of {before})" in text

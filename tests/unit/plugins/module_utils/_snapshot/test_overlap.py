@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.state_folder import StateError
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.commands import Given, run_steps
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.commands import StepContext, run_steps
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.overlap import overlap
 
 WEB = 1234  # a user
@@ -70,7 +70,7 @@ def test_a_bind_mount_of_the_repository_is_the_repository(tmp_path):
 def inspect(top: Path, dest: str, occupies: str = "") -> Any:
     """Return the answer of the step."""
     step = {"do": "inspect_destination", "repository": f"{top}/backup", "dest": dest, "occupies": occupies or dest}
-    return run_steps([step], Given({}, ""))[0]
+    return run_steps([step], StepContext({}, ""))[0]
 
 
 @pytest.fixture(name="top")

@@ -21,7 +21,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.prune imp
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.quarantine import accept, discard
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.suspicion import (
     REMEMBERED,
-    Limits,
+    ChangeLimits,
     remember,
     suspicion,
 )
@@ -33,7 +33,7 @@ from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapsho
     rot,
 )
 
-HALF = Limits(50, 50)
+HALF = ChangeLimits(50, 50)
 NAMES = [names.name_of(NOON + day * DAY) for day in range(9)]
 
 
@@ -61,7 +61,7 @@ def test_what_changed_is_judged_by_what_is_usual_for_the_job(changed, before, re
     figures = Figures(files=100, gone=0, before=100, changed=changed, files_before=100)
     said = suspicion(figures, before, HALF)
     assert reason in said and bool(said) == bool(reason)
-    assert suspicion(figures, before, Limits(50, 100)) == ""
+    assert suspicion(figures, before, ChangeLimits(50, 100)) == ""
 
 
 def test_a_little_less_each_day_is_much_in_the_end():
@@ -76,7 +76,7 @@ def test_a_little_less_each_day_is_much_in_the_end():
         "there are 261 files, and there were 1000 in day 0: 73.9 % less within 2 snapshots, and the limit "
         "(shrink_limit) is 50 %"
     )
-    assert suspicion(figures, history, Limits(80, 50)) == ""
+    assert suspicion(figures, history, ChangeLimits(80, 50)) == ""
     for _day in range(REMEMBERED):
         history = remember("later", Figures(files=261), history)
     assert len(history) == REMEMBERED and suspicion(figures, history[1:], HALF) == ""

@@ -32,7 +32,7 @@ class Host:
         self.asked.append([step["do"] for step in asked])
         if any(step["do"] == "start" for step in asked):
             return [{"alive": False, "state": "failed", "failure": "no job here"}]
-        return commands.run_steps(list(asked), commands.Given({}, "/no/engine"))
+        return commands.run_steps(list(asked), commands.StepContext({}, "/no/engine"))
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ def _said(tmp_path, monkeypatch):
     """What this host says, as it is sent."""
     monkeypatch.setattr(state, "state_root", lambda: str(tmp_path / "state"))
     step = {"do": "probe", "path": str(tmp_path), "child": "x", "owners": {"users": ["root", "nobody-has-it"]}, **STEP}
-    return json.loads(json.dumps(commands.run_steps([step], commands.Given({}, "")))).pop()
+    return json.loads(json.dumps(commands.run_steps([step], commands.StepContext({}, "")))).pop()
 
 
 def test_what_a_host_says_is_read(said):
@@ -74,7 +74,7 @@ def test_what_an_earlier_job_left_is_read_as_far_as_it_is_right(said):
 
 def test_a_description_is_read(tmp_path):
     step = {"do": "describe", "path": str(tmp_path), "owners": {}}
-    (said,) = commands.run_steps([step], commands.Given({}, ""))
+    (said,) = commands.run_steps([step], commands.StepContext({}, ""))
     assert parse_described(said)["path"]["type"] == "directory"
     with pytest.raises(WrongShape):
         parse_described({**said, "hash_speeds": {"blake2b": "fast"}})

@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.control_channel import Channel
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.session import Session
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.session import WireSession
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.ticket_file import (
     OWN,
     PEER,
@@ -34,12 +34,12 @@ from ansible_collections.longhaul.fleet.tests.support.liar import GREETING, KEY,
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ID, settings
 
 
-def begin(side: str, connection: socket.socket, folder: Path) -> Session:
+def begin(side: str, connection: socket.socket, folder: Path) -> WireSession:
     """Begin the session of one side."""
     folder.mkdir(mode=0o700)
     context = Context(side=side, part="drive", root=b"/", settings=settings("stream"), folder=str(folder))
     fd = connection.detach()
-    session = Session(context, [Channel(fd, fd, 60)], Contents.BUNDLES)
+    session = WireSession(context, [Channel(fd, fd, 60)], Contents.BUNDLES)
     session.start(lambda _stream, message: session.put(message))
     return session
 

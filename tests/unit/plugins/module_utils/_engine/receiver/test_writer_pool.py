@@ -22,7 +22,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core import die_wi
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver import writer_pool
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.writer_pool import WriterPool, Written
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.writer_pool import WriteResult, WriterPool
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.staging import open_staging
 from ansible_collections.longhaul.fleet.tests.support.small_disk import small_disk
@@ -94,7 +94,7 @@ def test_files_are_made_as_they_shall_be(tmp_path, crew):
     ]
     assert crew.writers.give("the shard", piece(*files), [b"new"])
     told = crew.next()
-    assert isinstance(told, Written) and told.key == "the shard" and told.indexes == [10, 11, 12]
+    assert isinstance(told, WriteResult) and told.key == "the shard" and told.indexes == [10, 11, 12]
     assert (told.failures, told.errors) == ({}, []) and told.processor > 0
     for item, content in files:
         path = root / os.fsdecode(item.path)

@@ -18,7 +18,7 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core import time_accounting
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.carrier import SendResult, Wanted
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.carrier import FileRequest, SendResult
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.data_connection import (
     ConnectionLost,
     DataConnection,
@@ -58,7 +58,7 @@ class Source:
     def _send(self) -> None:
         entry = Entry(b"large", REGULAR, 0o644, 0, 0, RANGES * RANGE, 1, 2, 3, 1, 1, 0, 0)
         with contextlib.suppress(TransferFailed):  # closed before all was sent
-            self.sent.append(self.carrier.send(0, SHARD, [Wanted(INDEX, entry, 0)], lambda _message: None))
+            self.sent.append(self.carrier.send(0, SHARD, [FileRequest(INDEX, entry, 0)], lambda _message: None))
 
     def connect(self, number: int = 0) -> DataConnection:
         """Hand the source one more connection; returns the peer's end."""

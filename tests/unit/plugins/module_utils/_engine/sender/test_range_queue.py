@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Progress
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.carrier import Wanted
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.carrier import FileRequest
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.data_connection import DataConnection
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.sender.range_queue import (
     Bundle,
@@ -29,7 +29,7 @@ ALL = 1 << 62
 
 def outgoing(index: int, size: int) -> OutgoingFile:
     entry = Entry(b"large", REGULAR, 0o644, 0, 0, size, 1, 2, 3, 1, 1, 0, 0)
-    return OutgoingFile(1, Wanted(index, entry, 0), -1, 4, Progress())
+    return OutgoingFile(1, FileRequest(index, entry, 0), -1, 4, Progress())
 
 
 def bundle(index: int, size: int) -> OutgoingFile:

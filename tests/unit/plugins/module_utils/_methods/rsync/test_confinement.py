@@ -18,7 +18,7 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.subprocesses import environment
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync import chrooted
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.chrooted import Declined, introduce
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.chrooted import ChrootUnavailable, introduce
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.confinement import (
     CHROOT,
     CONFINE_ROOT,
@@ -239,7 +239,7 @@ def test_both_are_told_what_they_expect():
     ids=str,
 )
 def test_what_does_not_fit_ends_before_anything_is_moved(client, daemon, why):
-    with pytest.raises(Declined, match=why):
+    with pytest.raises(ChrootUnavailable, match=why):
         introduction(client, daemon)
 
 
