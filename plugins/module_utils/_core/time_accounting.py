@@ -18,7 +18,7 @@ import os
 import resource
 import threading
 import time
-from typing import TYPE_CHECKING, Dict, Iterator, List
+from typing import TYPE_CHECKING, Dict, Iterable, Iterator, List
 
 # occupations, the same for all roles: read: scan and read the tree; send: until the network takes data; throttled: by
 # bwlimit; answer: until the peer has done its part; receive: until data comes; write; sync: to the disk
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         cores: int  # that it may use
         roles: dict[str, Seconds]  # added up over the threads of each
         disk: DiskUsage  # where a disk is watched
+        encryption: float  # seconds with the processor of the busiest ssh of a program
 
 else:  # making such a class takes time at each job's start
     TimeAccount = dict
@@ -102,6 +103,8 @@ _lanes: list[_Lane] = []
 _at_work = [0]
 _begun = [time.monotonic()]
 _meters: list[DiskMeter] = []
+_encryption: dict[int, float] = {}  # process of ssh -> seconds with the processor
+_ENCRYPTING = (b"ssh", b"sshd", b"sshd-session")  # names of programs that do hardly anything else
 
 
 def watch_disk(meter: DiskMeter) -> None:
@@ -192,7 +195,20 @@ def account() -> TimeAccount:
     }
     for meter in meters:
         found["disk"] = meter.usage()
+    if _encryption:
+        found["encryption"] = round(max(list(_encryption.values())), 3)
     return found
+
+
+def note_encryption(pids: Iterable[int]) -> None:
+    """Note how much processor time those of these processes have used that are ssh; they may end at any time."""
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            with open(f"/proc/{pid}/stat", "rb") as stream:
+                name, _parenthesis, rest = stream.read().rpartition(b")")
+            if name.partition(b"(")[2] in _ENCRYPTING:
+                fields = rest.split()
+                _encryption[pid] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def cores() -> int:

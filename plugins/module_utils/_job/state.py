@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         unreachable: bool  # it failed because its peer could not be reached
         lost: bool  # it failed because the connection to its peer broke for good
         idle: bool  # the serving end: its peer was connected, and is not any more
+        spent: object  # by the serving end, since its peer came: time_accounting.Account
         staging_left: bool  # it failed because its staging folder could not be removed
         progress: ProgressData
         ticket: object  # the one of this side that is in force: Ticket.dump

@@ -166,7 +166,7 @@ def _wait_for_end(context: Context, server: Server, reporter: Reporter) -> None:
     """Wait until the job is told to stop, or the driving end stayed away for too long; tell when it goes and comes."""
     patience = FIRST_CONNECTION
     seen = time.monotonic()
-    was_active = False
+    was_active = has_begun = False
     while not context.stop.wait(CHECK_INTERVAL):
         is_active = server.active()
         if is_active:
@@ -176,7 +176,13 @@ def _wait_for_end(context: Context, server: Server, reporter: Reporter) -> None:
             return
         if is_active != was_active:
             was_active = is_active
-            reporter.set(idle=not is_active)
+            if not is_active:
+                reporter.set(idle=True, spent=time_accounting.account())
+                continue
+            if not has_begun:
+                has_begun = True
+                time_accounting.begin()
+            reporter.set(idle=False)
 
 
 @contextlib.contextmanager

@@ -268,7 +268,7 @@ def _from_outside(ends: _Ends) -> tuple[SlowPart, str]:
     known = ", ".join(f"at the {HOSTS[name]} {percent_text(load)} of a processor" for name, load in loads.items())
     evidence = f"{method} used {known} for each stream" if known else f"nothing is known of {method}'s processor time"
     if ends.is_throttled:
-        return _slow_network(ends, f"bwlimit held {method} back {ends.sent}", evidence)
+        return _slow_network(ends, f"the transfer by {method} was held to bwlimit {ends.sent}", evidence)
     capped = {name: min(1.0, load) for name, load in loads.items()}  # a program and its ssh may use two processors
     name, _share = _without_time_left({**ends.busy_disks, **capped})
     if name in DISKS:

@@ -22,7 +22,7 @@ from ..hosts.engine import packed_engine
 from ..hosts.host_runner import HostRunner
 from ..hosts.interruption import Interruption
 from ..hosts.trust import NONE
-from . import credentials
+from . import credentials, steps
 from .account import met_by
 from .attach import EarlierJob, earlier_outcome, find_job, task_fingerprint
 from .comparison import SIDES
@@ -41,12 +41,15 @@ from .result import Result
 from .roots import refuse_lost_dest
 from .routes import Routes
 from .rsync_fallback import make_plan
-from .status import Status
+from .status import Status, parse_status
 from .transfer_hosts import HostChanged, TransferHosts, TransferSteps
 from .watching import watch
 
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import JobKey, Start, Step
+
+
+_WORTH_AN_EXECUTION = 5.0  # seconds that a program ran, for the listening side to be asked for its account
 
 
 class Place(NamedTuple):
@@ -340,6 +343,7 @@ class Session:
         if failure:
             may_pass = status.unreachable or status.lost or status.state == "died"  # the line, or a host restarted
             raise TransferError(failure, self._shape(plan, status, "failed"), may_pass)
+        status = self._with_server_account(plan, status)
         result = self._shape(plan, status, "finished")
         result["attached"] = running.attached
         completion = Completion(
@@ -351,6 +355,20 @@ class Session:
         result["phases"] = dict(self._hosts.phases)
         result["duration"] = round(sum(self._hosts.phases.values()), 3)
         return harmless_data(result)
+
+    def _with_server_account(self, plan: Plan, status: Status) -> Status:
+        """Add the account of the listening side where the connecting side's program does not bring it along.
+
+        That takes an execution, so nobody is asked after a short transfer, of which little can be said anyway.
+        """
+        outcome, server = status.outcome, plan.sides[1]
+        if outcome is None or server in outcome.spent:
+            return status
+        if plan.choice.method not in WHOLE_PROGRAM or status.ran < _WORTH_AN_EXECUTION:
+            return status
+        (said,) = self._hosts.runners[server].run(steps.poll(self._steps.folder(server), 0.0))
+        spent = parse_status(said).spent
+        return replace(status, outcome=Outcome(**{**vars(outcome), "spent": {**outcome.spent, server: spent}}))
 
     def _send_again(self, plan: Plan, ends: Ends) -> Outcome:
         """Transfer what a comparison found to differ, to its end; gives the outcome. Raises TransferError."""

@@ -36,6 +36,7 @@ class Status:
     progress: Progress = field(default_factory=Progress)
     paused: bool = False  # by a ticket of either side
     ready: Peer = field(default_factory=Peer)  # by the serving end, for the driving one
+    spent: object = None  # by the serving end until its peer went: see time_accounting.Account
     outcome: Outcome | None = None  # of a transfer
     digest: object = None  # of a tree that was compared
     owners: object = None  # of a tree whose owners were counted
@@ -59,6 +60,7 @@ def parse_status(value: object) -> Status:
             progress=parse_progress(values.get("progress", {})),
             paused=optional(values, "paused", bool) or False,
             ready=parse_peer(values.get("ready", {})),
+            spent=values.get("spent"),
             outcome=_outcome(values["outcome"]) if values.get("outcome") else None,
             digest=values.get("digest"),
             owners=values.get("owners"),

@@ -23,6 +23,7 @@ from typing import Callable, Collection, Sequence
 
 from ..._core import subprocesses, time_accounting
 from ..._core.context import Context
+from ..._core.die_with_parent import descendants
 from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome
 from ..._core.subprocesses import pipe
@@ -160,6 +161,7 @@ class ClientRunner:
                 return
             except subprocess.TimeoutExpired:
                 pass
+            time_accounting.note_encryption(descendants(process.pid))
             with contextlib.suppress(OSError, ValueError, IndexError):
                 with open(f"/proc/{process.pid}/io", encoding="ascii") as lines:
                     now = next(int(line.split()[1]) for line in lines if line.startswith(counter))

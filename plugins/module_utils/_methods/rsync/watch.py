@@ -16,6 +16,7 @@ import time
 from contextlib import suppress
 from typing import Callable, Iterable, NamedTuple
 
+from ..._core import time_accounting
 from ..._core.die_with_parent import descendants
 
 NOISE_BYTES = 512  # of each process within the limit: rsync's signs of life come to less than a quarter of it
@@ -65,8 +66,10 @@ def vitals(pids: Iterable[int]) -> Vitals | None:
 
 
 def vitals_below(pid: int) -> Vitals | None:
-    """Read the activity of a process and its descendants."""
-    return vitals([pid, *descendants(pid)])
+    """Read the activity of a process and its descendants, and note what an ssh among them has computed."""
+    below = descendants(pid)
+    time_accounting.note_encryption(below)
+    return vitals([pid, *below])
 
 
 def encode(found: Vitals | None) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core import disk_usage, time_accounting
@@ -212,3 +213,27 @@ def test_a_zpool_that_hangs_or_cannot_run_says_nothing(monkeypatch):
     monkeypatch.setattr(subprocesses, "find_program", lambda name: f"/{name}")
     monkeypatch.setattr(subprocesses, "run", hang)
     assert pool_of(MountedOn("zfs", "tank")) == {}
+
+
+def test_the_processor_time_of_an_ssh_is_noted_and_of_nothing_else(monkeypatch, tmp_path):
+    spin = "while :; do :; done"
+    programs = {}
+    monkeypatch.setattr(time_accounting, "_encryption", {})
+    assert "encryption" not in time_accounting.account()
+    for name in ("ssh", "sshx"):
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\n{spin}\n")
+        program.chmod(0o755)
+        programs[name] = subprocess.Popen([str(program)])
+    try:
+        pids = [one.pid for one in programs.values()]
+        deadline = time.monotonic() + 30
+        while not time_accounting.account().get("encryption") and time.monotonic() < deadline:
+            time_accounting.note_encryption([*pids, 1 << 30])
+            time.sleep(0.05)
+        noted = dict(time_accounting._encryption)
+    finally:
+        for one in programs.values():
+            one.kill()
+            one.wait()
+    assert list(noted) == [programs["ssh"].pid] and time_accounting.account()["encryption"] > 0

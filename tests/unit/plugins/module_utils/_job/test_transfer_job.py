@@ -10,6 +10,7 @@ import contextlib
 import errno
 import itertools
 import os
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -118,3 +119,34 @@ def test_the_log_of_a_job_does_not_grow_without_end(tmp_path):
     assert lines[0] == b"(earlier lines are gone)" and lines[-1] == b"the transfer failed: \xff"
     numbers = [int(line.split()[3]) for line in lines[1:-2]]
     assert numbers == list(range(numbers[0], 60_000)) and len(numbers) > 1000
+
+
+def test_a_serving_end_accounts_from_its_first_connection_to_its_last(
+    context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = iter([False, True, True, False, True, False])
+    begun: list[str] = []
+    said: list[dict[str, Any]] = []
+    context.stop = threading.Event()
+    context.settings["timeout"] = 0
+
+    class Served:
+        def active(self) -> bool:
+            is_active = next(looks, None)
+            if is_active is None:
+                context.stop.set()
+            return bool(is_active)
+
+    monkeypatch.setattr(transfer_job, "CHECK_INTERVAL", 0)
+    monkeypatch.setattr(transfer_job.time_accounting, "begin", lambda: begun.append("begun"))
+    monkeypatch.setattr(transfer_job.time_accounting, "account", lambda: {"wall": float(len(said))})
+    reporter: Any = SimpleNamespace(set=lambda **values: said.append(values))
+    served: Any = Served()
+    transfer_job._wait_for_end(context, served, reporter)
+    assert begun == ["begun"]
+    assert said == [
+        {"idle": False},
+        {"idle": True, "spent": {"wall": 1.0}},
+        {"idle": False},
+        {"idle": True, "spent": {"wall": 3.0}},
+    ]

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -330,3 +331,37 @@ def test_a_source_that_cannot_be_read_at_once_leaves_the_comparison_to_both_host
     running = session.begin()
     assert session.finish(running, running.status)["verified"] == "size"
     assert session.uncompared is None and case.dest.done[2:] == ["stop, digest", "stop, clear, clear"]
+
+
+@pytest.mark.parametrize(
+    ("method", "ran", "spent", "asked"),
+    [
+        ("rsync", 9.0, {"source": {"wall": 9.0}}, True),
+        ("rsyncd", 9.0, {"source": {"wall": 9.0}}, True),
+        ("rsync", 2.0, {"source": {"wall": 2.0}}, False),  # of which little can be said
+        ("stream", 9.0, {"source": {"wall": 9.0}}, False),
+        ("rsync", 9.0, {"source": {"wall": 9.0}, "dest": {"wall": 8.0}}, False),
+    ],
+)
+def test_the_listening_side_of_a_program_is_asked_for_its_account(
+    method: str, ran: float, spent: dict[str, object], asked: bool
+) -> None:
+    class Dest:
+        steps: list[Any] = []
+
+        def run(self, *steps: Any) -> list[object]:
+            self.steps = [*self.steps, *steps]
+            return [{"state": "serving", "alive": True, "spent": {"wall": 8.0, "disk": {"seconds": 8.0}}}]
+
+    session, dest = Case().session(), Dest()
+    session._hosts.runners = {"source": None, "dest": dest}
+    plan: Any = SimpleNamespace(sides=("source", "dest"), choice=SimpleNamespace(method=method))
+    outcome = {"bytes_sent": 5, "spent": spent}
+    given = parse_status(
+        {"state": "finished", "alive": False, "outcome": outcome, "started": 100.0, "ended": 100.0 + ran}
+    )
+    status = session._with_server_account(plan, given)
+    assert [step["do"] for step in dest.steps] == (["poll"] if asked else [])
+    found = {"wall": 8.0, "disk": {"seconds": 8.0}} if asked else spent.get("dest")
+    assert status.outcome and status.outcome.spent.get("dest") == found and status.outcome.bytes_sent == 5
+    assert given.outcome and given.outcome.spent == spent
