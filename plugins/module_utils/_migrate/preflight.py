@@ -162,7 +162,7 @@ def reach(address: str, port: int, seconds: float = 3.0) -> str:
         return error.strerror or str(error)
 
 
-def judge_zfs(side: str, properties: dict[str, str], pool: dict[str, str]) -> dict[str, list[str]]:
+def evaluate_zfs(side: str, properties: dict[str, str], pool: dict[str, str]) -> dict[str, list[str]]:
     """Return what a dataset's properties and its pool's state, as zfs and zpool print them, mean for a migration."""
     problems: list[str] = []
     warnings: list[str] = []
@@ -250,7 +250,7 @@ def discover(side: str, path: str, peer: str, port: int) -> EndFacts:
     zfs: ZfsFacts = {}
     if mount["type"] == "zfs" and tools["zfs"]:
         properties, pool = ask_zfs(mount["point"], tools["zfs"])
-        verdict = judge_zfs(side, properties, pool)
+        verdict = evaluate_zfs(side, properties, pool)
         zfs = {"properties": properties, "pool": pool}
         problems += verdict["problems"]
         warnings += verdict["warnings"]

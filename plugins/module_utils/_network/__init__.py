@@ -5,7 +5,7 @@
 """Links of a host, their MTU, bonds and VLANs: what there is, new files tried out, and the way back.
 
 * ``link``, ``host``: a link, and all that is known of a host's network, as modules return them.
-* ``discover``: read a host's links and managers. ``facts`` and ``managers`` judge what was read. Both pure.
+* ``discover``: read a host's links and managers. ``facts`` and ``managers`` evaluate what was read. Both pure.
 * ``planning``: decide everything that one run of the role nic does to a host. Pure.
 * ``file_marks``: whose a file is. ``validate``: files tried out by the manager's own program.
 * ``ping``: the largest packet on a path.

@@ -66,7 +66,7 @@ def parse_ping(text: str) -> PingReply:
     )
 
 
-def judge(
+def evaluate_ping(
     mtu: int, full: PingReply, small: PingReply | None, link: str | None, link_mtu: int | None
 ) -> tuple[str, str]:
     """Return the verdict and a sentence about it, for packets of ``mtu`` bytes that leave by ``link``.
@@ -132,7 +132,7 @@ class PathTest(NamedTuple):
     """What nic_path_info returns."""
 
     passed: bool
-    verdict: str  # see ``judge``
+    verdict: str  # see ``evaluate_ping``
     message: str
     mtu: int  # the size of the packets
     largest: int | None  # that passes
@@ -202,7 +202,7 @@ def _test(address: str, mtu: int | None, count: int, system: str) -> PathTest:
         if largest == size - 1:  # the peer may have come up only after the packets of full size had been given up
             full = _ping(address, size, count, system)
             small, largest = (None, size) if full.received else (small, largest)
-    verdict, message = judge(size, full, small, route.dev, link_mtu)
+    verdict, message = evaluate_ping(size, full, small, route.dev, link_mtu)
     return PathTest(
         passed=verdict == "passed",
         verdict=verdict,

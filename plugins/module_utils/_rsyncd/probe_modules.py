@@ -120,7 +120,7 @@ class _ModuleTrial:
         if len(self._module.files) > 1:
             files = " and ".join(self._module.files)
             self._find("two_modules", ERROR, f"it is written in {files}, and rsync mixes both. Rename one")
-        self._judge_clients()
+        self._check_clients()
         if write_as_root(values):
             self._find("writes_as_root", WARNING, write_as_root(values))
         self._login = choose_login(values, self._request.logins)
@@ -142,7 +142,7 @@ class _ModuleTrial:
         if read.code and not values.get("write_only"):
             self.findings.append(self._explain(read))
             return
-        self._judge_kept()
+        self._check_kept()
         access_of_login = plain_users(values).get(self._login[0], "")
         if access_of_login == "rw" or (access_of_login != "ro" and not values.get("read_only", True)):
             self._write()
@@ -167,7 +167,7 @@ class _ModuleTrial:
     def _own_address(self) -> str:
         return self._conf.start.get("address", "") or "127.0.0.1"
 
-    def _judge_clients(self) -> None:
+    def _check_clients(self) -> None:
         allow, deny = self._values.get("hosts_allow", ()), self._values.get("hosts_deny", ())
         for address in self._request.clients:
             verdict = access.verdict(address, allow, deny)
@@ -177,7 +177,7 @@ class _ModuleTrial:
             elif verdict is None:
                 self._find("hosts_allow", NOTE, f"whether {address} may connect depends on a lookup of names")
 
-    def _judge_kept(self) -> None:
+    def _check_kept(self) -> None:
         """Report what the configuration silently changes or loses."""
         values = self._values
         if not may_write(values):
@@ -220,12 +220,12 @@ class _ModuleTrial:
                 if not arrived:
                     self.findings.append(self._explain(sent))
                 elif not varies(real):
-                    self._judge_arrived(real)
+                    self._check_arrived(real)
             finally:
                 if not varies(real):
                     shutil.rmtree(real, ignore_errors=True)
 
-    def _judge_arrived(self, real: str) -> None:
+    def _check_arrived(self, real: str) -> None:
         found = os.lstat(os.path.join(real, "file"))
         if os.geteuid() == 0 and found.st_uid != _STRANGER and not self._values.get("fake_super"):
             self._find(

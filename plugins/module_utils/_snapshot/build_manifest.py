@@ -179,7 +179,7 @@ class Before:
 
     def known(self, entry: Entry) -> bytes:
         """Return the hash of the next entry's contents if it need not be read; count new and missing ones."""
-        record = self._meet(entry)
+        record = self._compare_entry(entry)
         if entry.type != REGULAR:
             return b""
         if record is not None and self._base.is_linked(entry, record):
@@ -203,7 +203,7 @@ class Before:
         """Count the rest as gone."""
         self._base.finish()
 
-    def _meet(self, entry: Entry) -> EntryRecord | None:
+    def _compare_entry(self, entry: Entry) -> EntryRecord | None:
         """Go on to the place of the entry; give what was at its path, if that is a regular file."""
         record = self._base.find(entry)
         if record is None:

@@ -115,7 +115,7 @@ class _Reading:
                 if copy.digest == record.content:
                     intact.setdefault(record.content, []).append(self._names[number])
         for copy in copies.values():
-            self._judge(path, copy, intact, suspects)
+            self._evaluate_copy(path, copy, intact, suspects)
         wanted = {self._names[number]: record.content for number, record in group}
         for problem in suspects:
             hashes = {wanted[name] for name in problem.snapshots if name in wanted}
@@ -147,7 +147,7 @@ class _Reading:
             self._report.files_read += 1
             self._report.bytes_read += copy.size
 
-    def _judge(self, path: bytes, copy: _Copy, intact: dict[bytes, list[str]], suspects: list[Problem]) -> None:
+    def _evaluate_copy(self, path: bytes, copy: _Copy, intact: dict[bytes, list[str]], suspects: list[Problem]) -> None:
         """Tell what is wrong with the contents of a copy, in place of what else differs there."""
         if isinstance(copy.error, PermissionError):
             self._report.not_permitted += 1

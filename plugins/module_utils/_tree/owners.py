@@ -179,7 +179,7 @@ def answer(counted: Mapping[str, list[list[Any]]]) -> dict[str, list[list[Any]]]
     return {kind: [list(look_up(kind, int(one[0]), str(one[1]))) for one in counted.get(kind, ())] for kind in KINDS}
 
 
-def judge_all(
+def evaluate_owners(
     counted: Mapping[str, list[list[Any]]],
     answers: Mapping[str, list[list[Any]]],
     numeric_ids: bool,

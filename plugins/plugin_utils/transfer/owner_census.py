@@ -23,7 +23,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape im
     texts,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import OwnerMismatch
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.owners import KINDS, judge_all
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.owners import KINDS, evaluate_owners
 
 from ..hosts.host_runner import HostRunner
 from . import steps
@@ -73,7 +73,7 @@ def judge(
     said = as_object(dest.run({"do": "look_up_owners", "counted": asked})[0], "the answer to look_up_owners")
     answers = {kind: _rows(said, kind, (str, (int, type(None)))) for kind in KINDS}
     settled = {kind: {old for old, _new in owner_map.get(kind, ())} for kind in KINDS}
-    table, mismatches = judge_all(asked, answers, numeric_ids, settled)
+    table, mismatches = evaluate_owners(asked, answers, numeric_ids, settled)
     return Owners(merged(owner_map, table), mismatches, texts(values, "hints") if mismatches else [])
 
 

@@ -5,7 +5,7 @@
 """Connections of two hosts, and the session over them.
 
 * ``connect``: how the two ends find each other. ``authenticate``: they prove who they are; ``tls`` encrypts.
-* ``strangers``: connections before that proof.
+* ``pending_connections``: connections before that proof.
 * ``control_channel``: a connection that carries frames, in ``tls`` the same inside TLS. ``session``: messages over it,
   in threads, with signs of life.
 * ``carrier``: what carries contents, as each method implements it.

@@ -120,11 +120,11 @@ class CongestionChoice:
         room = max(0, MOST - len(self._kept) - len(self._before))  # another may have come meanwhile
         self._begun = {number: self._begun.get(number, 0.0) for number in begun[:room]}
         surplus = [Change(number, "") for number in begun[room:]]
-        judged = self._judge_probe(self._probe, looks) if self._probe else self._judge_begun()
-        changes = [*surplus, *self._judge(), *judged]
+        judged = self._evaluate_probe(self._probe, looks) if self._probe else self._evaluate_begun()
+        changes = [*surplus, *self._evaluate(), *judged]
         return changes if self._probe or self._has_failed else [*changes, *self._try()]
 
-    def _judge(self) -> list[Change]:
+    def _evaluate(self) -> list[Change]:
         changes = []
         for number, before in list(self._before.items()):
             record = self._records.get(number, _EMPTY)
@@ -139,14 +139,14 @@ class CongestionChoice:
             self._records.pop(number)
         return changes
 
-    def _judge_probe(self, probe: LossProbe, looks: Mapping[int, Look]) -> list[Change]:
+    def _evaluate_probe(self, probe: LossProbe, looks: Mapping[int, Look]) -> list[Change]:
         found = probe.take(*_together(looks.values())) if looks else None
         if found is None and self._begun:
             return []
         self._probe = None
         return self._end_begun({number: bool(found) for number in self._begun})
 
-    def _judge_begun(self) -> list[Change]:
+    def _evaluate_begun(self) -> list[Change]:
         rates = {number: record.rate for number, record in self._records.items()}
         verdicts, is_unsure = {}, False
         for number in list(self._begun):

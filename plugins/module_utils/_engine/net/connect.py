@@ -23,7 +23,7 @@ from . import authenticate
 from .authenticate import HANDSHAKE_SECONDS, read_exactly
 from .control_channel import Channel
 from .data_connection import DataConnection
-from .strangers import Complaints, Stranger, Strangers, admit, wait_for_words
+from .pending_connections import Complaints, PendingConnection, PendingConnections, admit, wait_for_words
 from .tcp_info import is_long
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ class Listener:
         self._parameters, self._arrived, self._log = parameters, arrived, context.log
         self._allowed = [str(address).partition("%")[0] for address in context.serve.get("allow") or ()]
         self._stop = threading.Event()
-        self._strangers = Strangers()
+        self._pending = PendingConnections()
         self.complaints = Complaints(context.log)
         self._socket = _listen(str(context.serve.get("address") or ""), list(context.serve.get("ports") or ()))
         self.address, self.port = self._socket.getsockname()[:2]
@@ -206,15 +206,15 @@ class Listener:
         self._thread.start()
 
     def _run(self) -> None:
-        for met in admit(self._socket, self._allowed, self._strangers, self.complaints, self._stop):
-            threading.Thread(target=self._meet, args=met, daemon=True).start()
+        for met in admit(self._socket, self._allowed, self._pending, self.complaints, self._stop):
+            threading.Thread(target=self._authenticate, args=met, daemon=True).start()
 
-    def _meet(self, connection: socket.socket, stranger: Stranger) -> None:
+    def _authenticate(self, connection: socket.socket, pending: PendingConnection) -> None:
         """Find out who connected, for a few seconds at most."""
         try:
-            with self._strangers.hold(stranger):
+            with self._pending.hold(pending):
                 wait_for_words(connection)
-                stranger.is_silent = False
+                pending.is_silent = False
                 deadline = time.monotonic() + HANDSHAKE_SECONDS
                 connection = self._parameters.wrap(connection)
                 read = partial(_read_until, connection, deadline)

@@ -425,13 +425,13 @@ class Lane:
             elif kind in self._free_to_receive:
                 yield frame
             else:
-                said = self._judge(frame)
+                said = self._check_frame(frame)
                 if not isinstance(said, messages.Ping):
                     yield said
                 elif not said.works:
                     self.idle_pings += 1
 
-    def _judge(self, frame: Frame) -> Said:
+    def _check_frame(self, frame: Frame) -> Said:
         conversation = self._conversation
         try:
             said = _PARSERS[frame.kind](frame.payload) if frame.kind in _PARSERS else frame

@@ -20,7 +20,7 @@ import time
 from typing import Callable, Sequence
 
 from ..._core.host_name import bind_target
-from ..._engine.net.strangers import Complaints, Stranger, Strangers, admit, wait_for_words
+from ..._engine.net.pending_connections import Complaints, PendingConnection, PendingConnections, admit, wait_for_words
 from ..._engine.wire.handshake import HandshakeError
 from ..rsync.child import end_group
 from .daemon_log import DaemonLog
@@ -74,7 +74,7 @@ class Acceptor:
         self.port = int(listening.getsockname()[1])
         self._socket, self._allowed, self._most = listening, allowed, most
         self._start, self._watch, self._daemon_log = start, watch, daemon_log
-        self._strangers, self._complain = Strangers(), Complaints(log)
+        self._pending, self._complain = PendingConnections(), Complaints(log)
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._threads: set[threading.Thread] = set()
@@ -86,19 +86,19 @@ class Acceptor:
         self._thread.start()
 
     def _run(self) -> None:
-        for met in admit(self._socket, self._allowed, self._strangers, self._complain, self._stop):
+        for met in admit(self._socket, self._allowed, self._pending, self._complain, self._stop):
             thread = threading.Thread(target=self._serve, args=met, daemon=True)
             with self._lock:
                 self._threads.add(thread)
             thread.start()
 
-    def _serve(self, connection: socket.socket, stranger: Stranger) -> None:
+    def _serve(self, connection: socket.socket, pending: PendingConnection) -> None:
         """Be the thread that starts a process and outlives it (see subprocesses.start)."""
         try:
             with contextlib.ExitStack() as process_held:
-                with connection, self._strangers.hold(stranger):
+                with connection, self._pending.hold(pending):
                     wait_for_words(connection)
-                    stranger.is_silent = False
+                    pending.is_silent = False
                     process = self._begin(connection)
                     process_held.callback(self._end, process)
                     connection.close()
@@ -152,7 +152,7 @@ class Acceptor:
         self._socket.close()
         with self._lock:
             threads = list(self._threads)
-        self._strangers.end_all()
+        self._pending.end_all()
         for thread in threads:
             with contextlib.suppress(RuntimeError):
                 thread.join()

@@ -39,10 +39,10 @@ def check_connection(
             f"{_shown(said) or 'nothing'}. Look for a login shell that waits for input, for slow name or user look-ups "
             "on the peer, or for a path that loses large packets (MTU)."
         ) from late
-    judge_hello(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"), address, transfer_id)
+    check_hello(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"), address, transfer_id)
 
 
-def judge_hello(code: int, stdout: bytes, stderr: str, address: str, transfer_id: str) -> None:
+def check_hello(code: int, stdout: bytes, stderr: str, address: str, transfer_id: str) -> None:
     """Decide by what came back whether the connection is clean. Raise TransferFailed if it is not."""
     answer = hello_answer(transfer_id)
     if stdout == answer:

@@ -111,7 +111,7 @@ GOOD = {"readonly": "off", "sync": "standard", "acltype": "posix", "compression"
     ],
 )
 def test_judge_zfs(side, properties, pool, problems, warnings):
-    verdict = preflight.judge_zfs(side, dict(GOOD, **properties), pool)
+    verdict = preflight.evaluate_zfs(side, dict(GOOD, **properties), pool)
     assert (len(verdict["problems"]), len(verdict["warnings"])) == (problems, warnings)
 
 

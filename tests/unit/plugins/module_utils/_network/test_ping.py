@@ -12,8 +12,8 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core import search_path
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.ping import (
     PingReply,
+    evaluate_ping,
     find_ping,
-    judge,
     next_sizes,
     parse_ping,
     ping_argv,
@@ -82,7 +82,7 @@ def test_the_size_counts_the_headers():
     ],
 )
 def test_verdicts(full, small, link_mtu, verdict, said):
-    found, message = judge(9000, full, small, "eth0", link_mtu)
+    found, message = evaluate_ping(9000, full, small, "eth0", link_mtu)
     assert found == verdict and said in message
 
 

@@ -17,7 +17,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._tree.owners import
     OwnerCount,
     answer,
     decide,
-    judge_all,
+    evaluate_owners,
     look_up,
 )
 
@@ -67,10 +67,10 @@ def test_a_count_and_its_verdict(tmp_path):
     assert answer(found) == {"users": [["", None], ["", None]], "groups": [["", None]]}
     said = {"users": [[70001, "alice", 2, "a"], [70003, "carol", 1, "c"]], "groups": [[70002, "web", 1, "b"]]}
     answers = {"users": [["bob", 70010], ["", None]], "groups": [["", 70020]]}
-    table, disagree = judge_all(said, answers, numeric_ids=False, settled={"groups": {70002}})
+    table, disagree = evaluate_owners(said, answers, numeric_ids=False, settled={"groups": {70002}})
     assert table == {"users": [[70001, 70010]], "groups": []}
     assert [(one["name"], one["entries"], one["path"]) for one in disagree] == [("carol", 1, "c")]
-    table, disagree = judge_all(said, answers, numeric_ids=True, settled={})
+    table, disagree = evaluate_owners(said, answers, numeric_ids=True, settled={})
     assert table == {"users": [], "groups": []} and [one["name"] for one in disagree] == ["alice", "carol", "web"]
 
 

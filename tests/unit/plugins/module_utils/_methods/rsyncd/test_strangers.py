@@ -16,7 +16,7 @@ from typing import Iterator
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.strangers import MOST
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.pending_connections import MOST
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsyncd import method as rsyncd
 from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 from ansible_collections.longhaul.fleet.tests.support.rsync_pair import Pair, settings

@@ -293,11 +293,11 @@ ANSWER = b"longhaul 0123456789abcdef ready\n"
 )
 def test_a_connection_is_judged_by_its_hello(code, stdout, stderr, said):
     with pytest.raises(TransferFailed, match=said):
-        client_check.judge_hello(code, stdout, stderr, "h", "0123456789abcdef")
+        client_check.check_hello(code, stdout, stderr, "h", "0123456789abcdef")
 
 
 def test_a_clean_hello_is_enough_whatever_stands_in_a_banner():
-    client_check.judge_hello(0, ANSWER, "Authorised users only\n", "h", "0123456789abcdef")
+    client_check.check_hello(0, ANSWER, "Authorised users only\n", "h", "0123456789abcdef")
 
 
 @pytest.mark.parametrize(

@@ -13,34 +13,37 @@ import time
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net import connect as module
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net import strangers
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net import pending_connections
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.connect import (
     ConnectionParameters,
     Listener,
     connect,
 )
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.strangers import MOST, Strangers
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.pending_connections import (
+    MOST,
+    PendingConnections,
+)
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.handshake import OFFER_BYTES, encode_hello
 from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import settings
 
 
 def test_the_oldest_silent_one_goes():
-    held_ones = Strangers(most=3)
+    held_ones = PendingConnections(most=3)
     with contextlib.ExitStack() as stack:
         pairs = [socket.socketpair() for _number in range(5)]
         for pair in pairs:
             stack.enter_context(pair[0])
             stack.enter_context(pair[1])
             pair[1].settimeout(5)
-        held = [held_ones.take(mine) for mine, _theirs in pairs[:3]]
+        held = [held_ones.add(mine) for mine, _theirs in pairs[:3]]
         for stranger in held:
             stack.enter_context(held_ones.hold(stranger))
         held[0].is_silent = False
-        stack.enter_context(held_ones.hold(held_ones.take(pairs[3][0])))
+        stack.enter_context(held_ones.hold(held_ones.add(pairs[3][0])))
         assert pairs[1][1].recv(1) == b""  # the oldest that had said nothing
         held[2].is_silent = False
-        stack.enter_context(held_ones.hold(held_ones.take(pairs[4][0])))
+        stack.enter_context(held_ones.hold(held_ones.add(pairs[4][0])))
         assert pairs[3][1].recv(1) == b""
         for mine, theirs in (pairs[0], pairs[2], pairs[4]):
             mine.sendall(b"x")
@@ -48,11 +51,11 @@ def test_the_oldest_silent_one_goes():
 
 
 def test_who_has_left_does_not_count():
-    held_ones = Strangers(most=1)
+    held_ones = PendingConnections(most=1)
     first, other = socket.socketpair()
     with first, other:
         for _time in range(3):
-            with held_ones.hold(held_ones.take(first)):
+            with held_ones.hold(held_ones.add(first)):
                 pass
         first.sendall(b"x")
         assert other.recv(1) == b"x"
@@ -91,7 +94,7 @@ def test_silent_connections_do_not_keep_the_peer_out(listening):
 
 
 def test_strangers_do_not_fill_the_log(listening, monkeypatch):
-    monkeypatch.setattr(strangers, "_COMPLAINTS", 3)
+    monkeypatch.setattr(pending_connections, "_COMPLAINTS", 3)
     lines = []
     listener, _parameters, _arrived = listening(lines.append)
     for _number in range(10):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Connections whose other ends have not proved anything yet: how many there may be, which one goes, what is logged."""
+"""Pending connections, whose peers are not authenticated: a limited number, and a limited log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAPPED = "::ffff:"  # before the IPv4 address of a peer at an IPv6 socket
 
 
 class Complaints:
-    """Logs what strangers do, but not without end: they decide how often they come."""
+    """Log of refused connections, of limited length: anybody can connect as often as they like."""
 
     def __init__(self, log: Callable[[str], None]) -> None:
         self._log = log
@@ -29,7 +29,7 @@ class Complaints:
         self.count = 0
 
     def __call__(self, text: str) -> None:
-        """Log a complaint, if there were not too many."""
+        """Log a complaint unless there were too many."""
         with self._lock:
             self.count += 1
             count = self.count
@@ -45,8 +45,8 @@ def wait_for_words(connection: socket.socket) -> None:
         raise HandshakeError("the peer said nothing")
 
 
-class Stranger:
-    """A connection whose other end has proved nothing yet."""
+class PendingConnection:
+    """A connection whose peer is not authenticated yet."""
 
     __slots__ = ("connection", "is_silent")
 
@@ -56,62 +56,62 @@ class Stranger:
         self.is_silent = True
 
 
-class Strangers:
-    """Holds the connections of strangers. Where there are too many, the oldest that has said nothing is ended.
+class PendingConnections:
+    """The pending connections of a listener. If there are too many, the oldest silent one is ended.
 
-    So whoever connects and keeps silent cannot keep the peer out, which speaks at once.
+    So silent connections cannot keep the peer out, which speaks at once.
     """
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._held: list[Stranger] = []  # the oldest first
+        self._held: list[PendingConnection] = []  # the oldest first
         self._lock = threading.Lock()
 
-    def take(self, connection: socket.socket) -> Stranger:
-        """Count a connection from now on; give it to ``hold``.
+    def add(self, connection: socket.socket) -> PendingConnection:
+        """Count a connection from now on; pass the result to ``hold``. Raises OSError.
 
-        Who accepts connections calls this in their order: where the thread of each did, one that came before could be
-        counted after the peer's, and end that for an older one. Raises OSError.
+        The thread that accepts connections calls this in their order: if the thread of each did, an earlier connection
+        could be counted after the peer's, which would be ended as the older one.
         """
-        stranger = Stranger(connection)
+        entry = PendingConnection(connection)
         with self._lock:
             if len(self._held) >= self._most:
                 self._end(next((one for one in self._held if one.is_silent), self._held[0]))
-            self._held.append(stranger)
-        return stranger
+            self._held.append(entry)
+        return entry
 
     @contextlib.contextmanager
-    def hold(self, stranger: Stranger) -> Iterator[None]:
-        """Count a connection until the end of a block, in which it may be ended by another thread."""
+    def hold(self, entry: PendingConnection) -> Iterator[None]:
+        """Count a connection until the block ends; another thread may end the connection meanwhile."""
         try:
             yield
         finally:
             with self._lock:
-                if stranger in self._held:
-                    self._held.remove(stranger)
-                    stranger.connection.close()
+                if entry in self._held:
+                    self._held.remove(entry)
+                    entry.connection.close()
 
     def end_all(self) -> None:
         """End the connections of all."""
         with self._lock:
-            for stranger in list(self._held):
-                self._end(stranger)
+            for entry in list(self._held):
+                self._end(entry)
 
-    def _end(self, stranger: Stranger) -> None:
-        self._held.remove(stranger)
+    def _end(self, entry: PendingConnection) -> None:
+        self._held.remove(entry)
         with contextlib.suppress(OSError):
-            stranger.connection.shutdown(socket.SHUT_RDWR)
-        stranger.connection.close()
+            entry.connection.shutdown(socket.SHUT_RDWR)
+        entry.connection.close()
 
 
 def admit(
     listening: socket.socket,
     allowed: Collection[str],
-    strangers: Strangers,
+    pending: PendingConnections,
     complain: Complaints,
     stop: threading.Event,
-) -> Iterator[tuple[socket.socket, Stranger]]:
-    """Yield each connection of the ``allowed`` addresses (empty: any), counted among ``strangers``, until ``stop``.
+) -> Iterator[tuple[socket.socket, PendingConnection]]:
+    """Yield each connection of the ``allowed`` addresses (empty: any), counted in ``pending``, until ``stop``.
 
     The addresses are numeric, and have no zone.
     ``listening`` has a timeout, so that ``stop`` is noticed while no connection comes.
@@ -125,11 +125,11 @@ def admit(
                 complain(f"port {port}: {address} connected, which is not the other host: dropped")
                 connection.close()
                 continue
-            stranger = strangers.take(connection)
+            entry = pending.add(connection)
         except socket.timeout:
             continue
         except OSError as error:
             complain(f"port {port}: {error}")
             stop.wait(1)
             continue
-        yield connection, stranger
+        yield connection, entry
