@@ -230,7 +230,7 @@ class Server:
     ready: Peer  # becomes the driving end's Context.peer, on top of what the controller knows
 
     def active(self) -> bool:
-        """Whether the driving end is connected at this moment."""
+        """Return whether the driving end is connected at this moment."""
         raise NotImplementedError
 
     def close(self) -> None:

@@ -45,7 +45,7 @@ def unescaped(point: str) -> str:
 
 
 def is_on(path: str, point: str) -> bool:
-    """Whether an absolute path is a mount point, or inside it."""
+    """Return whether an absolute path is a mount point, or inside it."""
     return path == point or path.startswith(point.rstrip("/") + "/")
 
 

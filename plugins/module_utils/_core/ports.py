@@ -17,7 +17,7 @@ ESTABLISHED = "01"  # state of a socket, as /proc/net/tcp has it (source: proc(5
 
 
 def has_socket(port: int, state: str) -> bool | None:
-    """Whether this host has a TCP socket with this local port in a state; None if there is no /proc to tell."""
+    """Return whether this host has a TCP socket with this local port in a state; None if there is no /proc to tell."""
     tables = [path for path in ("/proc/net/tcp", "/proc/net/tcp6") if os.path.exists(path)]
     for path in tables:
         with open(path, encoding="ascii") as stream:

@@ -152,7 +152,7 @@ def credit(occupation: str, processor: float) -> None:
 
 
 def is_at_work() -> bool:
-    """Whether a thread of this end does something at this moment, or is held back by a limit of its own."""
+    """Return whether a thread of this end does something at this moment, or is held back by a limit of its own."""
     with _lock:
         return _at_work[0] > 0 or any(lane.occupation in _WORK and lane.thread.is_alive() for lane in _lanes)
 

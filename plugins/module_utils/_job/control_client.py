@@ -142,7 +142,7 @@ def _end(told: ControlResult, ticket: Ticket | None, wish: Wish, deadline: float
 
 
 def _obeys(folder: JobFolder) -> bool:
-    """Whether the job of a folder reads tickets: its status says what stands in the one that it has read."""
+    """Return whether the job of a folder reads tickets: its status says what stands in the one that it has read."""
     return "ticket" in folder.status or folder.status.get("state") == "starting"
 
 

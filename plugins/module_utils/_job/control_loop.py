@@ -95,7 +95,7 @@ def _ask_ps(name: str) -> list[ProgramProcess]:
 
 
 def can_count() -> bool:
-    """Whether this system tells how many bytes a process has written, without which there is no limit."""
+    """Return whether this system tells how many bytes a process has written, without which there is no limit."""
     return os.path.exists("/proc/self/io")
 
 

@@ -204,7 +204,7 @@ def _renewed(
 
 
 def may_stay(found: StoredLease, written: StoredLease, clock: Clock) -> bool:
-    """Whether a lease may stay as it is where a renewal cannot be written: it still is its holder's, and as firm."""
+    """Return whether a lease may stay if a renewal cannot be written: its holder still has it, and as firm."""
     is_same = all(found[name] == written[name] for name in ("holder", "firm", "released"))
     return is_same and (found["firm"] or seconds_left(found, clock) > 0)
 

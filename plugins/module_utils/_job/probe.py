@@ -184,7 +184,7 @@ def _machine() -> str:
 
 
 def _has_aes() -> bool:
-    """Whether the processor has AES instructions, as far as the system says (unknown counts as yes)."""
+    """Return whether the processor has AES instructions, as far as the system says (unknown counts as yes)."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
             flags = re.search(r"^(?:flags|Features)\s*:(.*)$", stream.read(), re.MULTILINE)

@@ -179,7 +179,7 @@ class JobFolder:
         return None
 
     def is_running(self) -> bool:
-        """Whether a living job holds the lock."""
+        """Return whether a living job holds the lock."""
         try:
             descriptor = os.open(self.file("lock"), os.O_RDWR | os.O_CLOEXEC)
         except OSError:

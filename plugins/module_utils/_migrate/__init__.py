@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a migration asks of a host.
+"""Checks of a host before a migration.
 
 * ``preflight``: what one host says before a migration, read-only.
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What one host has to say before a migration: room, file system, tools, the way to its peer, ZFS. Reads only."""
+"""Preflight facts of one host for a migration: room, file system, tools, the way to its peer, ZFS. Reads only."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class TimeUnits:
         self._units = {unescape(path): unit for path, unit in told.items()}
 
     def __bool__(self) -> bool:
-        """Whether times are coarse anywhere."""
+        """Return whether times are coarse anywhere."""
         return any(unit > 1 for unit in self._units.values())
 
     def at(self, path: bytes) -> int:
@@ -43,7 +43,7 @@ class TimeUnits:
         return time_ns - time_ns % self.at(path) if self._units else time_ns
 
     def is_same(self, path: bytes, one_ns: int, other_ns: int) -> bool:
-        """Whether two times are the same where the file system at a path keeps them."""
+        """Return whether two times are the same where the file system at a path keeps them."""
         return one_ns == other_ns or (
             abs(one_ns - other_ns) < COARSEST and self.stored(path, one_ns) == self.stored(path, other_ns)
         )

@@ -120,7 +120,7 @@ def restore(records: Sequence[SavedPath], folder: str) -> list[str]:
 
 
 def is_as_saved(record: SavedPath, folder: str) -> bool:
-    """Whether a path is what it was."""
+    """Return whether a path is what it was."""
     path = record.path
     try:
         found = os.lstat(path)

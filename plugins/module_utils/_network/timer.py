@@ -28,7 +28,7 @@ def unit_of(name: str, purpose: str = "revert") -> str:
 
 
 def runs_systemd() -> bool:
-    """Whether systemd runs here and starts processes in the network that this process is in."""
+    """Return whether systemd runs here and starts processes in the network that this process is in."""
     if not os.path.isdir("/run/systemd/system") or not subprocesses.find_program("systemd-run"):
         return False
     with contextlib.suppress(OSError):
@@ -50,7 +50,7 @@ def start_timer(checkpoint: Checkpoint, token: str, seconds: float) -> Timer:
 
 
 def timer_lives(timer: Timer) -> bool:
-    """Whether a timer is still there. None was started yet where an arming was interrupted."""
+    """Return whether a timer is still there. None was started yet where an arming was interrupted."""
     if timer.unit:
         return run(["systemctl", "is-active", "--quiet", timer.unit]).code == 0
     if timer.pid is None:

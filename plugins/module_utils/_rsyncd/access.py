@@ -17,7 +17,7 @@ def words(value: str) -> list[str]:
 
 
 def verdict(address: str, allow: Iterable[str], deny: Iterable[str]) -> bool | None:
-    """Whether a client with this address may connect; ``None`` where only a lookup of names can say.
+    """Return whether a client with this address may connect; ``None`` where only a lookup of names can say.
 
     ``allow`` is asked first, and a match lets in; then ``deny``; who matches neither gets in, unless there is only
     ``allow``.

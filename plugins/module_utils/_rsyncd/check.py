@@ -192,18 +192,18 @@ def write_as_root(values: Values) -> str:
 
 
 def _is_many(word: str) -> bool:
-    """Whether an element of ``hosts allow`` means more than one host."""
+    """Return whether an element of ``hosts allow`` means more than one host."""
     known = network(word)
     return known.num_addresses > 1 if known is not None else bool(re.search(r"[*?\[@]|^\.|/", word))
 
 
 def varies(text: str) -> bool:
-    """Whether a value refers to a variable (``%RSYNC_USER_NAME%``), so that it differs between connections."""
+    """Return whether a value refers to a variable (``%RSYNC_USER_NAME%``), so that it differs between connections."""
     return re.search(r"%[A-Za-z_]\w*%", text) is not None
 
 
 def may_write(values: Values) -> bool:
-    """Whether anybody may write into a module: by ``read only``, or by a rule of ``auth users``."""
+    """Return whether anybody may write into a module: by ``read only``, or by a rule of ``auth users``."""
     return not values.get("read_only", True) or any(word.endswith(":rw") for word in values.get("auth_users", ()))
 
 

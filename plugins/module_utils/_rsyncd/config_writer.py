@@ -226,7 +226,7 @@ class ConfigWriter:
         return daemon, shared
 
     def _others(self) -> bool:
-        """Whether modules that are not the role's will be in the configuration, those beside ours included."""
+        """Return whether modules that are not the role's will be in the configuration, those beside ours included."""
         path = self._wanted.path
         text = include_text("" if host_problems.is_whole(self._before) else self._before, {}, self._folder)
         conf = load(path, lambda name: text if name == path else read_text(name), folder_names)
@@ -321,7 +321,7 @@ class ConfigWriter:
         self.warnings += [f"rsync says about lines of others in {wanted.path}: {text}" for text in before.complaints]
 
     def _restart_needed(self) -> bool:
-        """Whether what a daemon reads only at its start changes."""
+        """Return whether what a daemon reads only at its start changes."""
         new = self.changes.get(self._wanted.path)
         if new is None:
             return False

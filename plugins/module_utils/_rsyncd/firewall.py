@@ -76,7 +76,7 @@ def ufw(port: int, sources: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def ufw_has(dry_run: str) -> bool:
-    """Whether ``ufw --dry-run allow ...`` says that the rule is there."""
+    """Return whether ``ufw --dry-run allow ...`` says that the rule is there."""
     return "Skipping" in dry_run and "rules" not in dry_run
 
 

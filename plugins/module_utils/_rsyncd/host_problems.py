@@ -181,7 +181,7 @@ def starting_options_of(text: str) -> dict[str, str]:
 
 
 def is_whole(text: str) -> bool:
-    """Whether rsyncd.conf was written by the role as a whole."""
+    """Return whether rsyncd.conf was written by the role as a whole."""
     return re.search(rf"^# {re.escape(MARK)}: the whole file$", text, re.MULTILINE) is not None
 
 

@@ -111,7 +111,7 @@ def _in_child(ids: Ids, action: Callable[[], T], start: str) -> dict[str, T | in
 
 
 def enters(ids: Ids, path: str) -> bool:
-    """Whether the user may list and pass ``path`` once the daemon has brought it there."""
+    """Return whether the user may list and pass ``path`` once the daemon has brought it there."""
 
     def list_folder() -> bool:
         os.stat("./.")
@@ -125,7 +125,7 @@ def enters(ids: Ids, path: str) -> bool:
 
 
 def may_make_files(ids: Ids, path: str) -> bool:
-    """Whether the user's permissions let it make files in ``path``. Says nothing about read-only mounts."""
+    """Return whether the user's permissions let it make files in ``path``. Says nothing about read-only mounts."""
 
     def may_write() -> bool:
         return os.access(".", os.W_OK | os.X_OK) or _read_only(".")

@@ -50,7 +50,7 @@ def marker(name: str) -> str:
 
 
 def is_ours(text: str) -> bool:
-    """Whether a module's file was written by the role."""
+    """Return whether a module's file was written by the role."""
     return re.search(rf"^# {re.escape(MARK)}: module ", text, re.MULTILINE) is not None
 
 

@@ -101,7 +101,7 @@ def needed_paths(modules: Iterable[Values], daemon: Values) -> dict[str, bool]:
 
 
 def makes_devices(modules: Iterable[Values]) -> bool:
-    """Whether a module makes device nodes when a client sends some: it writes as root, and does not only note them."""
+    """Return whether a module makes the device nodes that a client sends: it writes as root, without fake super."""
     return any(
         may_write(values)
         and values.get("uid") in ROOT
@@ -167,7 +167,7 @@ def _below(path: str, root: str) -> bool:
 
 
 def _touch(path: str, roots: Iterable[str]) -> bool:
-    """Whether a path is one of these, inside of one, or around one."""
+    """Return whether a path is one of these, inside of one, or around one."""
     return any(_below(one, other) for root in roots for one, other in ((path, root), (root, path)))
 
 

@@ -51,14 +51,14 @@ def boolean_is_on(said: str) -> bool:
 
 
 def has_type(listed: str, path: str, kind: str) -> bool:
-    """Whether ``semanage fcontext --list --locallist --noheading`` names a type for a directory."""
+    """Return whether ``semanage fcontext --list --locallist --noheading`` names a type for a directory."""
     return any(
         line.startswith(f"{pattern(path)} ") and f":{kind}:" in line for line in map(str.strip, listed.splitlines())
     )
 
 
 def has_port(listed: str, port: int) -> bool:
-    """Whether ``semanage port --list --noheading`` gives a TCP port to the daemon."""
+    """Return whether ``semanage port --list --noheading`` gives a TCP port to the daemon."""
     for line in listed.splitlines():
         words = re.split(r"[\s,]+", line.strip())
         if words[:2] != [PORT_TYPE, "tcp"]:

@@ -125,7 +125,7 @@ def _base_of(series: Series, at: int, complete: list[int]) -> tuple[int | None, 
 
 
 def _is_vouched_for(series: Series, name: str) -> bool:
-    """Whether the manifest of a snapshot is intact."""
+    """Return whether the manifest of a snapshot is intact."""
     try:
         with series.snapshot(name) as snapshot, snapshot.manifest() as manifest:
             manifest.verify()
@@ -188,7 +188,7 @@ def finished_by(series: Series, run: str) -> tuple[str, Facts] | None:
 
 
 def is_blank(series: Series) -> bool:
-    """Whether the unfinished snapshot is one that a kill left before anything was known of it, and put into it."""
+    """Return whether the unfinished snapshot was left by a kill before its facts were written or files arrived."""
     with series.snapshot(names.UNFINISHED) as unfinished:
         try:
             data_fd = unfinished.open_data()

@@ -122,7 +122,7 @@ class OlderTree:
             self._next()
 
     def is_linked(self, entry: Entry, record: EntryRecord) -> bool:
-        """Whether the file is the very one that the snapshot has at this path, and as it was written down."""
+        """Return whether the file is the very one that the snapshot has at this path, and as it was written down."""
         old = record.entry
         if self._root is None or entry.nlink < 2 or (old.size, old.mtime_ns) != (entry.size, entry.mtime_ns):
             return False
@@ -221,7 +221,7 @@ class Before:
         self._totals.files_before += record.entry.type == REGULAR
 
     def _is_first_name(self, entry: Entry) -> bool:
-        """Whether no name of this new file came before."""
+        """Return whether no name of this new file came before."""
         shared = entry.link_id
         if shared is None:
             return True

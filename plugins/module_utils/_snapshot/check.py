@@ -254,12 +254,12 @@ def _beside(found: Iterator[Any], records: Iterator[EntryRecord]) -> Iterator[tu
 
 
 def still_there(series: Series, snapshot: SnapshotFolder) -> bool:
-    """Whether a snapshot has not been pruned since it was opened."""
+    """Return whether a snapshot has not been pruned since it was opened."""
     with contextlib.suppress(OSError):
         return os.path.samestat(os.fstat(snapshot.fd), os.stat(snapshot.name, dir_fd=series.fd, follow_symlinks=False))
     return False
 
 
 def is_file(record: EntryRecord) -> bool:
-    """Whether the record has contents that can be read and compared."""
+    """Return whether the record has contents that can be read and compared."""
     return record.entry.type != DIRECTORY and bool(record.content)

@@ -96,7 +96,7 @@ def _opened(series: Series, only: list[str] | None, report: Report) -> list[Snap
 
 
 def _is_looked_at(name: str, newest: int | None, part: Subset) -> bool:
-    """Whether a check of a part looks at all names of a snapshot: of the newest one, and of the others in turn."""
+    """Return whether a check of a part covers all names of a snapshot: the newest one, and the others in turn."""
     final = names.once_accepted(name)
     return (newest is not None and final == names.name_of(newest)) or part.has(final.encode())
 
@@ -163,7 +163,7 @@ def _remembered(
 
 
 def _looked_for(finding: Finding, level: str, part: Subset, was_walked: bool) -> bool:
-    """Whether this check would have found it again. ``part``: of the contents that were read."""
+    """Return whether this check would have found it again. ``part``: of the contents that were read."""
     if finding.kind == STRUCTURE:
         return True
     if finding.kind in _CONTENTS_KINDS:
@@ -201,7 +201,7 @@ def _tell_known(
 
 
 def _was_told(finding: Finding, before: CheckRecord) -> bool:
-    """Whether an earlier check found it, or something at the path by which the contents were in doubt already."""
+    """Return whether an earlier check found it, or another problem of the path that put its contents in doubt."""
     return before.too_many or any(
         finding == one or (finding.path and finding.path == one.path and one.in_doubt) for one in before.findings
     )

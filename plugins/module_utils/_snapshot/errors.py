@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Why something is not done, as a text for the user. Private to the collection."""
+"""Errors of snapshots, with a text for the user. Private to the collection."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What ``snapshot.json`` and ``checked.json`` say of a snapshot; docs/snapshot-format.md describes both files.
+"""Contents of ``snapshot.json`` and ``checked.json``; docs/snapshot-format.md describes both files.
 
 Old snapshots stay readable for ever: a member that an earlier version did not write is None or empty, and one that a
 later version adds is left alone.

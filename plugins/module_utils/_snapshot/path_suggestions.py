@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which paths of a tree somebody may have meant who named one that is not there. Private to the collection.
+"""Suggest paths of a tree that are similar to one that does not exist. Private to the collection.
 
 Pure, and a stream: of a large tree only the names in one folder are in memory.
 """

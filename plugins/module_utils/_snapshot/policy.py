@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which snapshots a policy keeps, and by which rule. Private to the collection.
+"""Retention: select the snapshots that a policy keeps, and the rules that keep them. Private to the collection.
 
 Pure. The rules look at the times of complete snapshots alone, and every rule looks at all of them, whatever the other
 rules keep:

@@ -178,7 +178,7 @@ class Series:
         return {at for at in found if at is not None}
 
     def has(self, name: str) -> bool:
-        """Whether there is such a name in the folder."""
+        """Return whether there is such a name in the folder."""
         if self.missing:
             return False
         try:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which part of the files a check reads, so that some runs together read all. Private to the collection.
+"""Select the part of the files that a check reads; some runs together read all. Private to the collection.
 
 Pure. Every path belongs to one of N parts, by its hash, so it is the same part in every snapshot and in every run. Runs
 take the parts in turn.
@@ -27,7 +27,7 @@ class Subset(NamedTuple):
     of: int
 
     def has(self, path: bytes) -> bool:
-        """Whether a path is in it."""
+        """Return whether a path is in it."""
         return self.of == len(self.parts) or part_of(path, self.of) in self.parts
 
 
@@ -58,7 +58,7 @@ class Below(NamedTuple):
     path: bytes
 
     def has(self, path: bytes) -> bool:
-        """Whether a path is in it."""
+        """Return whether a path is in it."""
         return not self.path or path == self.path or path.startswith(self.path + b"/")
 
 

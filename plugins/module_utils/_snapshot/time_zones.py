@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which calendar a time is on: UTC or a time zone by its name. Private to the collection."""
+"""Convert times to a calendar: UTC, or a time zone by its name. Private to the collection."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ class _Peer:
         return chosen
 
     def _limited(self, kind: str) -> bool:
-        """Whether somebody has limited the algorithms: a crypto policy, FIPS mode, an administrator."""
+        """Return whether somebody has limited the algorithms: a crypto policy, FIPS mode, an administrator."""
         return self.local["fips"] or list(self.own[kind]) != list(self.local["built_in"][kind])
 
     def _old(self, kind: str) -> list[str]:

@@ -35,7 +35,7 @@ def exchanged() -> OSError:
 
 
 def is_same(status: os.stat_result, expected: Entry) -> bool:
-    """Whether what was opened is what was looked at, and no inode of the same number that another user made since."""
+    """Return whether the open file is the one of ``lstat``, and no newer inode with the same number."""
     return (status.st_dev, status.st_ino, status.st_uid, status.st_gid) == (
         expected.dev,
         expected.ino,

@@ -64,11 +64,11 @@ class Powers(NamedTuple):
         return self.uid == 0
 
     def may_give_to_group(self, gid: int) -> bool:
-        """Whether own files can be given to the group."""
+        """Return whether own files can be given to the group."""
         return self.all or gid in self.groups
 
     def may_set_xattr(self, name: bytes) -> bool:
-        """Whether own files can get this attribute, and lose it."""
+        """Return whether own files can get this attribute, and lose it."""
         if name.startswith((b"user.", xattr.ACL_PREFIX)):
             return True
         return self.all and (self.trusts_source or name == xattr.CAPABILITY)

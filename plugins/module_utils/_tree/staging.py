@@ -330,7 +330,7 @@ def _empty(fd: int) -> None:
 
 
 def _holds_files(fd: int) -> bool:
-    """Whether there is anything but directories, or what cannot be read, below an open directory of any depth."""
+    """Return whether an open directory has anything but readable directories below it, at any depth."""
     from .._model.entry import DIRECTORY
     from .walk import walk
 

@@ -27,12 +27,12 @@ _LENGTH = struct.Struct("!I")  # of what zstd packed
 
 
 def fits(entry: Entry) -> bool:
-    """Whether a regular file is sent in a bundle: both ends decide it by the size alone."""
+    """Return whether a regular file is sent in a bundle: both ends decide it by the size alone."""
     return entry.size <= SMALL_BYTES
 
 
 def are_small(sizes: Collection[int]) -> bool:
-    """Whether files of these sizes are all sent in bundles."""
+    """Return whether files of these sizes are all sent in bundles."""
     return max(sizes, default=0) <= SMALL_BYTES
 
 

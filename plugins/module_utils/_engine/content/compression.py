@@ -125,7 +125,7 @@ class Algorithm:
         return compressed
 
     def _pays(self, data: Payload) -> bool:
-        """Whether packing data like this saves enough, judged by a sample from its middle; never for encrypted data."""
+        """Return whether packing saves enough, by a sample from the middle of the data; never for encrypted data."""
         start = max(0, (len(data) - _SAMPLE) // 2)
         sample = data[start : start + _SAMPLE]
         return len(sample) > 0 and len(self._pack(sample, _LEVEL)) < _WORTH * len(sample)

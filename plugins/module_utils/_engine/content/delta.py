@@ -298,7 +298,7 @@ def same_blocks(numbers: range, own: bytes, known: bytes) -> Iterator[tuple[rang
 
 
 def has_moved(fd: int, size: int, known: KnownHashes, check: Callable[[], None]) -> bool:
-    """Whether a file of a size like its old version's has hardly any block of it in the same place.
+    """Return whether a file of a size like its old version's has hardly any block of it in the same place.
 
     Then its content was moved, or replaced altogether: some blocks are looked at, and it cannot tell. Raises OSError,
     and what ``check`` raises while it waits for the hashes.

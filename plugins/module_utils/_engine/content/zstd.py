@@ -26,7 +26,7 @@ _WINDOW_LOG = 23  # of MOST_BYTES: a frame that claims to need more memory is re
 
 
 def available() -> bool:
-    """Whether this host can do it."""
+    """Return whether this host can do it."""
     return _engine() is not None
 
 

@@ -200,7 +200,7 @@ def _together(looks: Collection[Look]) -> tuple[float, Path]:
 
 
 def _is_tried(record: _Record) -> bool:
-    """Whether a connection has had the candidate for long enough to be judged."""
+    """Return whether a connection has had the candidate for long enough to be judged."""
     return record.seconds >= max(_TRIAL_SECONDS, _TRIAL_ROUND_TRIPS * record.path.min_rtt)
 
 

@@ -245,7 +245,7 @@ class DataConnection:
         return self._socket.fileno()
 
     def is_lost(self) -> bool:
-        """Whether the peer, which sends nothing on this connection, hung up."""
+        """Return whether the peer, which sends nothing on this connection, hung up."""
         poll = select.poll()
         poll.register(self._fd, select.POLLIN | getattr(select, "POLLRDHUP", 0))
         events = poll.poll(0)

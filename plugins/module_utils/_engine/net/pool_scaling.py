@@ -127,7 +127,7 @@ class Growth:
         return self.count
 
     def _is_starved(self, sample: PoolSample) -> bool:
-        """Whether losses have held all connections back for long enough since there were so many."""
+        """Return whether losses have held all connections back for long enough since there were so many."""
         if self.kept == self._most or (self._limit and sample.bytes >= _LIMITED * self._limit * sample.seconds):
             return False
         self._noisy.append(sample)
@@ -207,7 +207,7 @@ class Growth:
         return True
 
     def _is_missed(self, left: float, path: Path) -> bool:
-        """Whether the line carries less without one that was given up; what is ``left`` is a share of what it was.
+        """Return whether the rate fell after a connection was closed; ``left`` is its share of the rate before.
 
         Where packets still wait in a queue, others have its part.
         """
@@ -225,7 +225,7 @@ class Growth:
         return at_once or int(1 - min(last.least, 1 / self.kept) >= needed)
 
     def _may_pay(self, samples: list[PoolSample], rate: float) -> bool:
-        """Whether the network is what is waited for, and nothing else is in the way."""
+        """Return whether the network is what is waited for, and nothing else is in the way."""
         if self._limit and rate >= _LIMITED * self._limit:
             return False
         path = joined([sample.path for sample in samples])

@@ -128,7 +128,7 @@ class WireSession:
         return self._stalled is not None
 
     def _works(self) -> bool:
-        """Whether this end is at work, or was since it was last asked, and does not just wait for its peer."""
+        """Return whether this end is at work, or was since it was last asked, and does not just wait for its peer."""
         progress = self._context.progress
         seen, self._seen = self._seen, progress.bytes_done + progress.files_done
         return self._seen != seen or time_accounting.is_at_work()

@@ -37,7 +37,7 @@ class SessionServer(Server):
             self._context.log(f"the transfer failed: {type(error).__name__}: {error}")
 
     def active(self) -> bool:
-        """Whether the conversation goes on."""
+        """Return whether the conversation goes on."""
         return self._thread is not None and self._thread.is_alive()
 
     def close(self) -> None:

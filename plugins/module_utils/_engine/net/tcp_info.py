@@ -76,7 +76,7 @@ def read_tcp_info(connection: socket.socket) -> TcpInfo | None:
 
 
 def is_long(connection: socket.socket) -> bool:
-    """Whether a connection is known to have a long round trip."""
+    """Return whether a connection is known to have a long round trip."""
     info = read_tcp_info(connection)
     return info is not None and info.min_rtt >= LONG_RTT
 

@@ -120,7 +120,7 @@ class Applier(FileApplier):
         return now is not None and now.nlink <= shared == self._inodes.names_of(found)
 
     def is_unchanged(self, entry: Entry) -> bool:
-        """Whether a regular file exists with the expected size, time and metadata."""
+        """Return whether a regular file exists with the expected size, time and metadata."""
         folder, _slash, name = entry.path.rpartition(b"/")
         try:
             folder_fd = self._folder(folder)

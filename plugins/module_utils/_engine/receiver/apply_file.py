@@ -91,7 +91,7 @@ class FileApplier:
         return self._stage[1]
 
     def _stages_elsewhere(self, error: OSError, stage: int) -> bool:
-        """Whether what could not be moved from ``stage`` to the last directory can be staged where that one is."""
+        """Return whether a file that could not leave ``stage`` can be staged on the last directory's file system."""
         if error.errno != errno.EXDEV:
             return False
         self._set_stage(self._last[0] or b"", self._last[1])
@@ -153,7 +153,7 @@ class FileApplier:
         self._made.add(path)
 
     def has_made(self, path: bytes) -> bool:
-        """Whether a directory is known as one that this run made."""
+        """Return whether a directory is known as one that this run made."""
         return path in self._made
 
     def clear(self, entry: Entry, found: Entry | None) -> None:
@@ -263,7 +263,7 @@ class FileApplier:
         return fd
 
     def _is_private(self, fd: int) -> bool:
-        """Whether what is made in a directory is its maker's alone: no group and no ACL comes from above, and nobody
+        """Return whether a new file in a directory is its maker's alone: it inherits no group and no ACL, and nobody
         else may exchange it.
         """
         status = os.fstat(fd)

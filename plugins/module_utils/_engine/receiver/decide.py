@@ -308,7 +308,7 @@ class Decider:
         )
 
     def is_same(self, entry: Entry, found: Entry) -> bool:
-        """Whether nothing at all differs that could be kept.
+        """Return whether nothing at all differs that could be kept.
 
         In slices, which is quicker than field by field: type to mtime_ns, then target and xattrs.
         """
@@ -325,7 +325,7 @@ class Decider:
         return entry[1:7] == found[1:7] and entry[13:] == found[13:] and entry.rdev == found.rdev
 
     def is_unchanged(self, entry: Entry, status: stat_result) -> bool:
-        """Whether a regular file has the expected size, time and metadata, by what lstat says alone.
+        """Return whether a regular file has the expected size, time and metadata, by what lstat says alone.
 
         For most of a tree that was here before, this answers the question at the lowest cost. Where the answer is no,
         ``decide`` tells why.
@@ -343,7 +343,7 @@ class Decider:
         )
 
     def grants_setid(self, entry: Entry, found: Entry) -> bool:
-        """Whether the attributes of an entry would lend a user's rights to a file that somebody else may have made.
+        """Return whether an entry's attributes would lend a user's rights to a file that somebody else may have made.
 
         Whoever owns it can have put any content into it, with the size and time of the entry, and may write to it until
         its owner changes. So it must not be kept.

@@ -156,7 +156,7 @@ class Deleter:
         return self._context.settings["check"] and self._is_over and self._replacements.get(path) == ""
 
     def keep(self, path: bytes, is_dir: bool) -> bool:
-        """Whether something below a directory that is too much is protected nevertheless."""
+        """Return whether something below a directory that is too much is protected nevertheless."""
         return path in self.mounts or not self._filters.allows(path, is_dir, DEST, removing=True)
 
     def _stay(self, point: bytes, top: bytes) -> None:

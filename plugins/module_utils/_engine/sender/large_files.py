@@ -164,7 +164,7 @@ class StreamSource(SourceCarrier):
         return sent
 
     def _is_for_rsync(self, file: FileRequest, fd: int) -> bool:
-        """Whether rsync should bring this file afterwards; one with several names must be here for the others."""
+        """Return whether rsync should send this file afterwards; the links to one with several names need it now."""
         if self._context.settings.get("delta") != "rsync" or file.known is None or file.entry.nlink > 1:
             return False
         try:
@@ -200,7 +200,7 @@ class StreamSource(SourceCarrier):
             self._changed.notify_all()
 
     def takes_bundle(self, size: int) -> bool:
-        """Whether the small files of a shard, ``size`` bytes in all, arrive sooner over the data connections.
+        """Return whether the small files of a shard, ``size`` bytes in all, arrive sooner over the data connections.
 
         One connection alone fills a long line slowly, and one with much room never.
         """
@@ -283,7 +283,7 @@ class StreamSource(SourceCarrier):
         return self._queue.take_late(link, outruns)
 
     def _leaves_the_end(self, link: DataConnection) -> bool:
-        """Whether so little is left that the other connections have sent it before this one has sent a part of it."""
+        """Return whether so little is left that the other connections send it before this one has sent a part."""
         return self._queue.ranges <= _FEW and self._is_too_slow(link, self._queue.bytes)
 
     def _is_too_slow(self, link: DataConnection, left: int, stuck: Collection[DataConnection] = ()) -> bool:

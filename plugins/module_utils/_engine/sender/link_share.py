@@ -58,7 +58,7 @@ class LinkShare:
         return self._rate
 
     def outruns(self, count: int, seconds: float) -> bool:
-        """Whether another connection has had a range of ``count`` bytes for too many seconds, by what this one does."""
+        """Return whether another connection takes too long for ``count`` bytes, compared with this one."""
         return self._rate > 0 and seconds > _LATE * (self._rtt + count / self._rate)
 
     def gave(self, count: int) -> None:
@@ -67,7 +67,7 @@ class LinkShare:
 
 
 def is_too_slow(own: float, others: Collection[float], left: int) -> bool:
-    """Whether a connection would be the last to end with a part of ``left`` bytes, which others can send sooner. Pure.
+    """Return whether others would send a connection's part of the ``left`` bytes sooner than it. Pure.
 
     ``own`` and ``others`` are bytes a second, 0 where that is not known yet.
     """

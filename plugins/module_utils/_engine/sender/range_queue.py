@@ -124,11 +124,11 @@ class RangeQueue:
         return sum(map(length, self._waiting.values()))
 
     def has_under_way(self, link: DataConnection) -> bool:
-        """Whether something that a connection sent is not confirmed."""
+        """Return whether something that a connection sent is not confirmed."""
         return any(sent.link is link for sent in self._under_way.values())
 
     def are_read(self, files: Collection[OutgoingFile]) -> bool:
-        """Whether a connection reads from one of these files at this moment."""
+        """Return whether a connection reads from one of these files at this moment."""
         return any(work.file in files for work in self._sending.values())
 
     def take(self, link: DataConnection, count: int) -> Work:

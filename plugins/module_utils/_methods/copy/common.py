@@ -96,7 +96,7 @@ class Mover:
         raise NotImplementedError
 
     def resumes(self) -> bool:
-        """Whether it goes on inside a file."""
+        """Return whether it goes on inside a file."""
         return False
 
     def push(

@@ -61,7 +61,7 @@ def connect_argv(dialect: str, address: str, port: int, program: str = "nc") -> 
 
 
 def speaks_ipv6(dialect: str) -> bool:
-    """Whether the dialect reaches IPv6 addresses at all."""
+    """Return whether the dialect reaches IPv6 addresses at all."""
     return dialect != TRADITIONAL
 
 

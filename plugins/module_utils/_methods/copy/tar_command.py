@@ -31,7 +31,7 @@ def detect(version_text: str) -> str:
 
 
 def carries(path: bytes, flavours: Iterable[str]) -> bool:
-    """Whether both ends' tars can be trusted with a name; what they cannot take is sent beside them.
+    """Return whether both ends' tars can be trusted with a name; what they cannot take is sent beside them.
 
     bsdtar converts names between character sets and fails on those that its locale does not know; the locale of a
     job is not the user's, so that only ASCII is safe.

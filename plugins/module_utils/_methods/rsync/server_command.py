@@ -29,7 +29,7 @@ LISTS = "lists"  # in the source's job folder: the names that it lets rsync send
 
 
 def is_rsync(command: str) -> bool:
-    """Whether the command claims to be a server of rsync."""
+    """Return whether the command claims to be a server of rsync."""
     return command.startswith("rsync --server ")
 
 

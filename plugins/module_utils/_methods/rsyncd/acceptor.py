@@ -142,7 +142,7 @@ class Acceptor:
                 end_group(process)
 
     def is_serving(self) -> bool:
-        """Whether a client that has logged in is connected."""
+        """Return whether a client that has logged in is connected."""
         return bool(self._logged_in)
 
     def close(self) -> None:

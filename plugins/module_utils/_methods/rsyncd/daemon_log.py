@@ -52,7 +52,7 @@ class DaemonLog:
                 self._lines.append(line[:_LONGEST])
 
     def has_logged_in(self, pid: int) -> bool:
-        """Whether a process of the daemon has said that its client logged in."""
+        """Return whether a process of the daemon has said that its client logged in."""
         return pid in self._logged_in
 
     def forget(self, pid: int) -> None:

@@ -86,7 +86,7 @@ def daemon_line(context: Context) -> RsyncPeer:
 
 
 def symlinks_kept(context: Context) -> bool:
-    """Whether the daemon stores symlinks as they are: only in a plain chroot (source: rsync's clientserver.c)."""
+    """Return whether the daemon stores symlinks unchanged: only in a plain chroot (rsync's clientserver.c)."""
     module = context.settings.get("rsyncd_module")
     if not module:
         return bool(context.peer.get("chroot", True))
@@ -113,7 +113,7 @@ def module_warnings(module: DaemonModule | None, side: str) -> list[str]:
 
 
 def kept_without_chroot(path: bytes, target: bytes) -> bool:
-    """Whether a daemon without chroot leaves this symlink's target alone: it cleans targets as it cleans paths."""
+    """Return whether a daemon without chroot keeps this symlink's target, which it cleans as it does paths."""
     parts = target.split(b"/")
     climbs = 0
     while climbs < len(parts) and parts[climbs] == b"..":

@@ -195,7 +195,7 @@ class OwnDaemon(Server):
             os.write(pipe(self._guard.stdin).fileno(), f"{what}{pid}\n".encode())
 
     def active(self) -> bool:
-        """Whether a client that has logged in is connected."""
+        """Return whether a client that has logged in is connected."""
         return self._acceptor is not None and self._acceptor.is_serving()
 
     def close(self) -> None:
@@ -246,7 +246,7 @@ class ConfiguredDaemon(Server):
         self._is_active, self._look_again = False, 0.0
 
     def active(self) -> bool:
-        """Whether anybody is connected to the daemon's port; taken for granted where that cannot be seen.
+        """Return whether anybody is connected to the daemon's port; taken for granted where that cannot be seen.
 
         It is looked up once a second, and less often on a host with so many connections that a look takes long.
         """

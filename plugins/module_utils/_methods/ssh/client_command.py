@@ -35,7 +35,7 @@ def system_config() -> str:
 
 
 def runs_programs(path: str) -> bool:
-    """Whether a client configuration makes ssh run programs to decide something, in spite of our own options.
+    """Return whether a client configuration makes ssh run programs to decide something, in spite of our own options.
 
     Such a program may be setuid, or need other rights and files than ssh: what starts ssh must not give up any then.
     What cannot be read is taken for one that does.

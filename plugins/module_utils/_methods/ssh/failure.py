@@ -129,7 +129,7 @@ _EXPLAINED = tuple((re.compile(pattern, re.MULTILINE), meaning) for pattern, mea
 
 
 def unreachable(stderr: str) -> bool:
-    """Whether ssh says that nothing answered at all: then the other direction may be open."""
+    """Return whether ssh says that nothing answered at all: then the other direction may be open."""
     return bool(re.search(r"connect to (?:host|address) \S+ port \d+: ", stderr))
 
 

@@ -288,7 +288,7 @@ class SshServer(Server):
         return program
 
     def active(self) -> bool:
-        """Whether a connection of the driving end is open now."""
+        """Return whether a connection of the driving end is open now."""
         with self._lock:
             return bool(self._sessions)
 

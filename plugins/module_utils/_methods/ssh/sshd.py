@@ -183,7 +183,7 @@ def _quoted(path: str) -> str:
 
 
 def locked_account(shadow: str) -> bool:
-    """Whether sshd without PAM refuses an account for what stands in the password field of /etc/shadow."""
+    """Return whether sshd without PAM refuses an account for what stands in the password field of /etc/shadow."""
     return shadow.startswith("!")
 
 
@@ -279,7 +279,7 @@ def make_privsep_folder(sshd: str, log: Callable[[str], None]) -> None:
 
 
 def use_pam(user: str) -> bool:
-    """Whether only PAM admits this account: to sshd alone a locked password means a locked account."""
+    """Return whether only PAM admits this account: to sshd alone a locked password means a locked account."""
     if os.geteuid() != 0:
         return False
     try:

@@ -189,7 +189,7 @@ def _live(entries: Sequence[LinkEntry], facts: Host, dropped: Sequence[str]) -> 
 
 
 def _unmade(entry: LinkEntry, facts: Host) -> bool:
-    """Whether something of an entry is missing on the running host that only its manager can make."""
+    """Return whether something of an entry is missing on the running host that only its manager can make."""
     for device in entry.devices:
         link = facts.links.get(device.name)
         if link is None or (device.master and link.master != device.master):

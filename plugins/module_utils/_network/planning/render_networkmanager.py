@@ -42,7 +42,7 @@ def render(entry: LinkEntry, facts: Host, header: str) -> list[File]:
 
 
 def our_profile(name: str, facts: Host) -> bool:
-    """Whether the link runs by a profile of ours already."""
+    """Return whether the link runs by a profile of ours already."""
     detail = facts.links[name].detail if name in facts.links else {}
     return detail.get("connection") == profile_name(name)
 
