@@ -41,7 +41,7 @@ else:
 LARGE = 1 << 20  # bytes from which a file counts as large
 SMALL = 64 << 10  # bytes up to which a file counts as small
 SAMPLE_BYTES = 8 << 20
-_PIECE = 128 << 10  # of a file for the sample
+_PIECE = 128 << 10  # bytes of a file for the sample, unless there are few files
 _MOST_CHOSEN = 4000  # files of each size that are remembered to be read
 _LEAST_PART = 1e-6  # of a tree that was seen: less says nothing
 
@@ -187,10 +187,11 @@ def take_sample(tree: Root, large: Sequence[ChosenFile], small: Sequence[ChosenF
     """Return pieces of files, at most SAMPLE_BYTES; ``share`` of them from large files, as in the whole tree."""
     parts: list[bytes] = []
     for files, room in ((large, int(SAMPLE_BYTES * share)), (small, int(SAMPLE_BYTES * (1 - share)))):
+        size = max(_PIECE, room // max(1, len(files)))
         for file in files:
             if room <= 0:
                 break
-            piece = _read_piece(tree, file, min(room, _PIECE))
+            piece = _read_piece(tree, file, min(room, size))
             parts.append(piece)
             room -= max(1, len(piece))
     return b"".join(parts)

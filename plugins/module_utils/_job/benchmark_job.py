@@ -17,28 +17,38 @@ import json
 import os
 import platform
 import signal
+import ssl
 import stat
 import sys
 import time
-from typing import TYPE_CHECKING, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Iterator, cast
 
-from .._benchmark import disk, tree
+from .._benchmark import disk, processor, tree
+from .._benchmark.line_facts import read_host
+from .._benchmark.link import LineDriver, LineServer
+from .._core.context import Context
 from .._core.errors import TransferFailed
 from .._core.json_shape import WrongShape, as_object, member
 from .._core.mounts import place_of
+from .._engine.net import tls
 from .._model.filters import FilterError
 from .._tree.content_hash import common_algorithm, speeds
 from .._tree.descent import DIRECTORY_FLAGS
 from .._tree.dirfd import Root
 from .._tree.held_root import open_held
 from .._tree.resolve import resolve
+from .confine_job import confine_reader
 from .reporter import Reporter
 from .request import BenchmarkRequest, parse_benchmark_request
 from .state import BENCHMARK, JobFolder, all_folders
+from .transfer_job import own_address
 
 if TYPE_CHECKING:
     from types import FrameType
     from typing import TypedDict
+
+    from .._core.settings import Settings
 
     class HostMeasured(TypedDict, total=False):
         """What a job found; ``gaps`` are sentences on what could not be measured."""
@@ -46,6 +56,7 @@ if TYPE_CHECKING:
         disk: disk.DiskRates
         tree: tree.TreeCount
         ratio: float
+        processor: processor.ProcessorRates
         gaps: list[str]
 
 else:  # making such classes takes time at each job's start
@@ -56,28 +67,73 @@ _MADE_BYTES = 8 << 20  # of data that are written again and again
 _FRESH = 60.0  # seconds in which the next job of a benchmark begins
 _IDLE = 3 << 13  # the class of I/O priority, ioprio_set(2)
 _IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "riscv64": 30, "ppc64le": 273, "s390x": 282}
-_WALK_SHARE = 0.3  # of the seconds, for the tree
+_WALK_SHARE = 0.2  # of the seconds, for the tree
+PROCESSOR_SHARE = 0.25  # of the seconds at the source, for its processor
 
 
-def run_benchmark(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) -> int:
+def run_benchmark(folder: JobFolder, secrets: dict[str, str], reporter: Reporter) -> int:
     """Be the job that does one part of a benchmark; return the exit code."""
     request = parse_benchmark_request(folder.request)
     signal.signal(signal.SIGTERM, _stop)
     be_idle()
     if request["work"] == "disk":
         refuse_beside(folder)
+    if request["work"] in ("serve", "drive"):
+        _measure_line(folder, request, secrets, reporter)
+        return 0
     reporter.set(state="running")
-    reporter.set(state="finished", benchmark=measure(folder, request))
+    reporter.set(state="finished", benchmark=measure(folder, request, secrets))
     return 0
 
 
-def measure(folder: JobFolder, request: BenchmarkRequest) -> HostMeasured:
+def _measure_line(folder: JobFolder, request: BenchmarkRequest, secrets: dict[str, str], reporter: Reporter) -> None:
+    """Be one end of a measurement of the line."""
+    context = Context(
+        side=request["side"],
+        part=request["work"],
+        root=os.fsencode(folder.path),
+        settings=cast("Settings", {"encrypt": True, "timeout": 0}),
+        folder=folder.path,
+        peer=request.get("peer"),
+        serve=request.get("serve"),
+        secrets=secrets,
+    )
+    host = read_host()
+    context.serve["address"] = own_address(context.serve.get("address", ""))
+    confine_reader(os.fsencode(folder.path), folder.path, xattrs=False)
+    if request["work"] == "drive":
+        driver = LineDriver(context, host, request["streams"], request["seconds"], request["bytes"])
+        reporter.set(state="running")
+        reporter.set(state="finished", benchmark=driver.run())
+        return
+    server = LineServer(context, host, request["seconds"], request["bytes"])
+    try:
+        reporter.set(state="serving", ready={"address": server.address, "port": server.port})
+        server.wait()
+    finally:
+        server.close()
+    reporter.set(state="finished")
+
+
+def measure(folder: JobFolder, request: BenchmarkRequest, secrets: dict[str, str]) -> HostMeasured:
     """Do the part of a benchmark that a request asks for. Raises TransferFailed."""
     if request["work"] == "disk" and request["side"] == "source":
-        return measure_source(request)
+        return measure_source(request, partial(_tls_context, folder, secrets))
     if request["work"] == "disk":
         return measure_dest(folder, request)
+    if request["work"] == "processor":
+        gaps: list[str] = []
+        data = tree.made_like(request["ratio"], _MADE_BYTES)
+        make = partial(_tls_context, folder, secrets)
+        return {"processor": processor.measure(data, make, request["seconds"], gaps.append), "gaps": gaps}
     raise TransferFailed(f"there is no measurement {request['work']} in this version of the engine")
+
+
+def _tls_context(folder: JobFolder, secrets: dict[str, str], serves: bool) -> ssl.SSLContext:
+    """Return what either end of a connection in memory uses; both show the same certificate."""
+    settings = cast("Settings", {})
+    own = {**secrets, tls.PEER: secrets.get(tls.CERTIFICATE, "")}
+    return tls.make(Context("source", "serve" if serves else "drive", b"", settings, folder.path, secrets=own))
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
@@ -127,8 +183,11 @@ def _last_change(folder: JobFolder) -> float:
         return 0.0
 
 
-def measure_source(request: BenchmarkRequest) -> HostMeasured:
-    """Count the tree, and read from the disk it is on. Raises TransferFailed if it cannot be read."""
+def measure_source(request: BenchmarkRequest, make: processor.MakeContext) -> HostMeasured:
+    """Count the tree, read from its disk, and measure the processor on a sample of it.
+
+    The sample stays in this process. Raises TransferFailed if the tree cannot be read.
+    """
     path = os.fsencode(request["root"]).rstrip(b"/") or b"/"
     gaps: list[str] = []
     found = resolve(path)
@@ -153,7 +212,7 @@ def measure_source(request: BenchmarkRequest) -> HostMeasured:
                 seen.large,
                 seen.small,
                 seen.rate,
-                request["seconds"] * (1 - _WALK_SHARE),
+                request["seconds"] * (1 - _WALK_SHARE - PROCESSOR_SHARE),
                 request["bytes"],
                 common_algorithm(speeds()),
                 gaps.append,
@@ -162,7 +221,15 @@ def measure_source(request: BenchmarkRequest) -> HostMeasured:
         raise TransferFailed(str(error)) from error
     finally:
         os.close(root)
-    return {"tree": seen.counted, "ratio": tree.ratio_of(sample), "disk": rates, "gaps": gaps}
+    return {
+        "tree": seen.counted,
+        "ratio": tree.ratio_of(sample),
+        "disk": rates,
+        "processor": processor.measure(
+            sample or tree.made_like(1.0, _MADE_BYTES), make, request["seconds"] * PROCESSOR_SHARE, gaps.append
+        ),
+        "gaps": gaps,
+    }
 
 
 def _share_of_large(count: tree.TreeCount) -> float:

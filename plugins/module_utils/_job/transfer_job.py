@@ -132,7 +132,7 @@ def _watch_disk(context: Context) -> None:
 
 
 def _serve(context: Context, method: Any, reporter: Reporter, control: ControlLoop) -> None:
-    context.serve["address"] = _own_address(context.serve.get("address", ""))
+    context.serve["address"] = own_address(context.serve.get("address", ""))
     _watch_disk(context)
     confinement = confine_job(context)
     control.start()
@@ -146,7 +146,7 @@ def _serve(context: Context, method: Any, reporter: Reporter, control: ControlLo
         server.close()
 
 
-def _own_address(address: str) -> str:
+def own_address(address: str) -> str:
     """Return the numeric address to listen at; empty (any) where it is not this host's own, as behind a NAT."""
     try:
         found = socket.getaddrinfo(plain(address), 0, type=socket.SOCK_STREAM)

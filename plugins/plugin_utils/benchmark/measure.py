@@ -15,25 +15,37 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import as_object
 
 from ..common.refusal import Refusal
 from ..hosts.endpoint import Endpoint, make_endpoint, ssh_port
 from ..hosts.host_runner import HostFailed, HostRunner, fails_alone
 from ..hosts.pair import run_parallel
-from ..transfer import steps
+from ..transfer import credentials, steps
 from ..transfer.comparison import SIDES
+from ..transfer.plan import choose_streams, own_addresses
 from ..transfer.probe import parse_probe
 from ..transfer.status import Status, parse_status
-from .answers import DiskAnswer, parse_disk_answer
+from .answers import (
+    DiskAnswer,
+    LinkAnswer,
+    parse_disk_answer,
+    parse_gaps,
+    parse_link_answer,
+    parse_processor,
+)
 from .measurement import LinkMeasurement, PairMeasurement, ProcessorMeasurement, TreeMeasurement
 
 if TYPE_CHECKING:
+    from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Serve
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.request import BenchmarkRequest
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import JobKey, Probe, Start
 
 LEAST_SECONDS, LEAST_BYTES = 5.0, 32 << 20  # with less, nothing that is measured says anything
-_DISK_SHARE = 0.4  # of the seconds
+_DISK_SHARE, _LINK_SHARE, _PROCESSOR_SHARE = 0.5, 0.35, 0.1  # of the seconds
 _GRACE = 60.0  # seconds by which a job may take longer: a sync on a slow disk ends when it ends
 _MADE_RATIO = 1.0  # of what is written at the destination: a file system that compresses must not shine
 
@@ -82,6 +94,8 @@ class _PairBenchmark:
         ends = {side: self._endpoint(side) for side in SIDES}
         try:
             disks = self._measure_disks(ends)
+            link = self._measure_link(ends)
+            processors = self._measure_processors(disks["source"])
         finally:
             self._clean_up()
         return PairMeasurement(
@@ -89,9 +103,10 @@ class _PairBenchmark:
             dest=self._runners["dest"].name,
             at=started,
             seconds=round(time.monotonic() - began, 3),
-            link=LinkMeasurement(),
+            bytes_sent=link.bytes_sent,
+            link=link.link,
             disks={side: disks[side].disk for side in SIDES},
-            processors={side: ProcessorMeasurement(cores=int(ends[side].probe["cores"])) for side in SIDES},
+            processors=processors,
             tree=disks["source"].tree or TreeMeasurement(),
             gaps=tuple(self._gaps),
         )
@@ -122,9 +137,9 @@ class _PairBenchmark:
     def _folder(self, side: str) -> JobKey:
         return {"id": self._id, "side": side}
 
-    def _job(self, side: str, work: str, seconds: float, **more: object) -> BenchmarkRequest:
+    def _job(self, side: str, work: str, seconds: float) -> BenchmarkRequest:
         other = "dest" if side == "source" else "source"
-        request: BenchmarkRequest = {
+        return {
             "side": side,
             "part": "benchmark",
             "root": self._path(side),
@@ -137,23 +152,27 @@ class _PairBenchmark:
             "streams": 1,
             "ratio": _MADE_RATIO,
         }
-        request.update(more)  # type: ignore[typeddict-item]  # parts of a request
-        return request
 
-    def _run(self, side: str, request: BenchmarkRequest, until: Sequence[str] = ()) -> Status:
+    def _run(
+        self,
+        side: str,
+        request: BenchmarkRequest,
+        until: Sequence[str] = (),
+        given: Mapping[str, str] = MappingProxyType({}),
+    ) -> Status:
         """Run a job to its end, or until it is in a state, and return its status. Raises HostFailed if it failed."""
         start: Start = {
             "do": "start",
             "kind": "benchmark",
             "request": request,
             "until": list(until),
-            "secrets": [],
+            "secrets": list(given),
             "replace": None,
             "then": [],
             "wait": request["seconds"] + _GRACE,
             **self._folder(side),
         }
-        (said,) = self._runners[side].run(start)
+        (said,) = self._runners[side].run(start, secrets=dict(given))
         status = parse_status(said)
         if status.alive and status.state not in until:
             raise HostFailed(
@@ -178,11 +197,67 @@ class _PairBenchmark:
     def _measure_disks(self, ends: Mapping[str, Endpoint]) -> dict[str, DiskAnswer]:
         self._say(f"{self._label}: measuring the tree and the disks")
         seconds = self._request.seconds * _DISK_SHARE
-        found = self._on_both(ends, lambda side: self._run(side, self._job(side, "disk", seconds)))
+        found = self._on_both(
+            ends, lambda side: self._run(side, self._job(side, "disk", seconds), given=self._certificate())
+        )
         answers = {side: parse_disk_answer(found[side].benchmark, side == "source") for side in SIDES}
         for side in SIDES:
             self._gaps.extend(answers[side].gaps)
         return answers
+
+    def _measure_processors(self, at_source: DiskAnswer) -> dict[str, ProcessorMeasurement]:
+        """Measure the destination's processor with made data that compress as the source's sample does."""
+        self._say(f"{self._label}: measuring the processors")
+        ratio = at_source.tree.ratio if at_source.tree else 1.0
+        asked = self._job("dest", "processor", self._request.seconds * _PROCESSOR_SHARE)
+        asked["ratio"] = ratio
+        answer = as_object(self._run("dest", asked, given=self._certificate()).benchmark, "the measurement")
+        self._gaps.extend(parse_gaps(answer))
+        return {"source": at_source.processor or ProcessorMeasurement(), "dest": parse_processor(answer)}
+
+    @staticmethod
+    def _certificate() -> dict[str, str]:
+        """Make what TLS within one host needs."""
+        made, _public = credentials.for_transfer("stream", True, None)
+        return made["serve"]
+
+    def _measure_link(self, ends: Mapping[str, Endpoint]) -> LinkAnswer:
+        """Measure the line by whichever end can connect to the other; a gap if neither can."""
+        self._say(f"{self._label}: measuring the line")
+        failures = []
+        for connect in ("push", "pull") if self._request.connect == "auto" else (self._request.connect,):
+            driver, server = SIDES if connect == "push" else SIDES[::-1]
+            try:
+                answer = self._measure_from(ends, driver, server)
+            except HostFailed as error:
+                failures.append(str(error))
+                self._runners[server].run(steps.stop(self._folder(server), succeeded=False))
+                continue
+            found = parse_link_answer(answer.benchmark, connect)
+            self._gaps.extend(found.gaps)
+            return found
+        self._gaps.append(f"The line could not be measured: {' '.join(failures)}.")
+        return LinkAnswer(LinkMeasurement(), 0, ())
+
+    def _measure_from(self, ends: Mapping[str, Endpoint], driver: str, server: str) -> Status:
+        """Measure the line from one end; return the status of its job. Raises HostFailed."""
+        made, _public = credentials.for_transfer("stream", True, None)
+        seconds = self._request.seconds * _LINK_SHARE
+        peer, own = ends[server], ends[driver]
+        serve: Serve = {
+            "address": peer.address,
+            "allow": list(dict.fromkeys([own.address, *own_addresses(own, peer)])),
+            "ports": list(self._request.ports),
+        }
+        asked = self._job(server, "serve", seconds)
+        asked["serve"] = serve
+        serving = self._run(server, asked, ("serving",), made["serve"])
+        if serving.state != "serving":
+            raise HostFailed("the serving end of the measurement ended before it was connected to", peer.name)
+        asked = self._job(driver, "drive", seconds)
+        asked["peer"] = {**serving.ready, "address": peer.address, "host": peer.name}
+        asked["streams"] = choose_streams("auto", "stream", ends["source"], ends["dest"])
+        return self._run(driver, asked, (), made["drive"])
 
     def _on_both(self, ends: Mapping[str, Endpoint], do: Callable[[str], Status]) -> dict[str, Status]:
         """Do something on both hosts at once; one after the other where they are one machine."""

@@ -476,7 +476,7 @@ def _daemon_module(options: Mapping[str, Any], serving: Endpoint, roots: Roots) 
 def _serve(options: Mapping[str, Any], method: str, driving: Endpoint, serving: Endpoint) -> Serve:
     serve: Serve = {
         "address": serving.address,
-        "allow": list(dict.fromkeys([driving.address, *_own_addresses(driving, serving)])),
+        "allow": list(dict.fromkeys([driving.address, *own_addresses(driving, serving)])),
         "ports": wanted_ports(options),
     }
     if method in SSH:
@@ -484,7 +484,7 @@ def _serve(options: Mapping[str, Any], method: str, driving: Endpoint, serving: 
     return serve
 
 
-def _own_addresses(driving: Endpoint, serving: Endpoint) -> list[str]:
+def own_addresses(driving: Endpoint, serving: Endpoint) -> list[str]:
     """Return the addresses from which a host may connect, by its own word.
 
     Loopback is left out unless both are one machine, or a tunnel ends there: all users of the serving host connect from

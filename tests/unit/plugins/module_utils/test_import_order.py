@@ -53,7 +53,7 @@ ORDER = {
     },
     "_snapshot": {"_tree", "_model", "_core"},
     "_migrate": {"_tree", "_core"},
-    "_benchmark": {"_tree", "_model", "_core"},
+    "_benchmark": {"_engine.content", "_engine.net", "_engine.wire", "_tree", "_model", "_core"},
     "_network": {"_core"},
     "_ssh": {"_core"},
 }

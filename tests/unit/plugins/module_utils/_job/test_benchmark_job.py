@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._job import benchmark_job, launcher, state
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.request import parse_benchmark_request
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.credentials import certificate
 
 REQUEST = {
     "part": "benchmark",
@@ -42,7 +43,9 @@ def folder_of(name: str, root: Path, side: str = "dest", **more: object) -> stat
 
 
 def measured(folder: state.JobFolder) -> benchmark_job.HostMeasured:
-    return benchmark_job.measure(folder, parse_benchmark_request(folder.request))
+    key, shown = certificate("test")
+    secrets = {"tls_key": key, "tls_certificate": shown}
+    return benchmark_job.measure(folder, parse_benchmark_request(folder.request), secrets)
 
 
 def test_a_source_is_measured(root: Path) -> None:
@@ -52,6 +55,13 @@ def test_a_source_is_measured(root: Path) -> None:
     assert found["tree"]["entries"] == 2
     assert 0 < found["ratio"] < 0.5
     assert found["disk"]["small"] > 0
+    assert found["processor"]["ciphers"]["tls"] > 0
+
+
+def test_a_processor_is_measured_with_made_data(root: Path) -> None:
+    found = measured(folder_of("one", root, work="processor"))
+    assert found["processor"]["compression"]["zlib-1"] > 0
+    assert "disk" not in found
 
 
 @pytest.mark.parametrize("there", [True, False])

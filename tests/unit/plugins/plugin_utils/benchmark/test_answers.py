@@ -10,9 +10,16 @@ from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.answers import parse_disk_answer
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.answers import (
+    parse_disk_answer,
+    parse_link_answer,
+    parse_processor,
+)
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.measurement import (
     DiskMeasurement,
+    LinkMeasurement,
+    LinkRates,
+    ProcessorMeasurement,
     TreeMeasurement,
 )
 
@@ -26,7 +33,8 @@ DISK = {
     "note": "NFS\x1b[2J\n!",
 }
 TREE = {"entries": 9, "files": 8, "bytes_apparent": 7, "bytes_on_disk": 6, "large_bytes": 5, "is_complete": True}
-SOURCE = {"disk": DISK, "tree": TREE, "ratio": 0.25, "gaps": ["No \x1b[31mred."]}
+CORE = {"cores": 4, "load": 0.1, "ciphers": {"tls": 1e9, "aes128-gcm@openssh.com": 1}, "hashes": {}, "compression": {}}
+SOURCE = {"disk": DISK, "tree": TREE, "processor": CORE, "ratio": 0.25, "gaps": ["No \x1b[31mred."]}
 
 
 def test_a_source_is_read() -> None:
@@ -64,3 +72,79 @@ def test_gaps_are_few_and_short() -> None:
     found = parse_disk_answer({"disk": DISK, "gaps": ["x" * 10000] * 1000}, has_tree=False)
     assert len(found.gaps) == 20
     assert max(map(len, found.gaps)) <= 400
+
+
+def test_a_processor_is_read() -> None:
+    wanted = ProcessorMeasurement(4, 0.1, {"tls": 1e9, "aes128-gcm@openssh.com": 1.0}, {}, {})
+    assert parse_processor({"processor": CORE}) == wanted
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"cores": "4"},
+        {"cores": 1 << 40},
+        {"load": 1.5},
+        {"ciphers": None},
+        {"hashes": {"sha256": -1}},
+        {"hashes": {"sha256": "x"}},
+        {"compression": {"../etc": 1}},
+        {"compression": {f"a{number}": 1 for number in range(1000)}},
+    ],
+)
+def test_an_odd_processor_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(WrongShape):
+        parse_processor({"processor": {**CORE, **wrong}})
+
+
+WAY = {"one_stream": 1e8, "several_streams": 2e8, "streams": 4, "encrypted": 1.5e8}
+SIDE = {"interface": 1.25e9, "bond": "", "send_buffer": 4, "receive_buffer": 6}
+LINE = {
+    "forth": WAY,
+    "back": {**WAY, "encrypted": 0},
+    "round_trip": 0.02,
+    "loss": 0.01,
+    "path_mtu": 1500,
+    "window": 3,
+    "congestion": "cubic",
+    "source": SIDE,
+    "dest": {**SIDE, "bond": "802.3ad"},
+    "bytes": 9,
+    "gaps": ["No TLS."],
+}
+
+
+def test_a_line_is_read() -> None:
+    found = parse_link_answer(LINE, "pull")
+    assert found.link == LinkMeasurement(
+        forth=LinkRates(1e8, 2e8, 4, 1.5e8),
+        back=LinkRates(1e8, 2e8, 4, 0.0),
+        connect="pull",
+        round_trip=0.02,
+        loss=0.01,
+        path_mtu=1500,
+        window=3,
+        congestion="cubic",
+        interfaces={"source": 1.25e9, "dest": 1.25e9},
+        bonds={"dest": "802.3ad"},
+    )
+    assert (found.bytes_sent, found.gaps) == (9, ("No TLS.",))
+    assert parse_link_answer({**LINE, "congestion": "x; reboot"}, "push").link.congestion == ""
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({name: value} for name in ("forth", "source", "gaps") for value in (None, 5, "x")),
+        *({name: value} for name in ("round_trip", "loss", "path_mtu", "window", "bytes") for value in (-1, 1e40, "x")),
+        {"congestion": 5},
+        {"loss": float("nan")},
+        {"forth": {**WAY, "streams": 10**6}},
+        {"forth": {**WAY, "encrypted": float("inf")}},
+        {"source": {**SIDE, "interface": -5}},
+        {"dest": {**SIDE, "bond": None}},
+    ],
+)
+def test_an_odd_line_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(WrongShape):
+        parse_link_answer({**LINE, **wrong}, "push")
