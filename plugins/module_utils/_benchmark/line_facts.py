@@ -66,7 +66,7 @@ def read_host() -> HostLine:
 
 
 def read_interfaces() -> dict[str, Interface]:
-    """Return the interfaces of this host by the addresses they have; nothing where the system does not say."""
+    """Return the interfaces of this host by the addresses they have; none if the system does not say."""
     program = find_program("ip")
     if not program:
         return {}
@@ -117,12 +117,12 @@ def side_facts(connection: socket.socket, host: HostLine) -> SideFacts:
 
 
 def tcp_facts(connection: socket.socket) -> TcpFacts:
-    """Return what the kernel knows of a connection over which this end has sent."""
+    """Return what the kernel knows of a connection; the counts are those of what this end has sent."""
     info = read_tcp_info(connection)
     return {
         "round_trip": info.min_rtt if info else 0.0,
-        "sent": info.packets if info else 0,
-        "lost": info.lost if info else 0,
+        "sent": info.sent if info else 0,
+        "lost": info.resent if info else 0,
         "path_mtu": _path_mtu(connection),
         "congestion": congestion_of(connection),
     }

@@ -263,6 +263,7 @@ class LineDriver:
         self._plain: list[DataConnection] = []
         self._encrypted: list[DataConnection] = []
         self._number = 1  # of the next connection
+        self._forth: dict[DataConnection, TcpFacts] = {}  # as the source sees them
         self._found = _nothing_found(self._streams)
 
     def run(self) -> LineRates:
@@ -308,11 +309,10 @@ class LineDriver:
 
     def _measure(self, links: Sequence[DataConnection], way: int) -> float:
         """Return how many bytes a second go over these connections in one direction."""
-        before = [tcp_facts(link.socket) for link in links]
         most = max(_LARGEST_RECORD, self._most // len(links))
         with ThreadPoolExecutor(len(links)) as pool:
             done = list(pool.map(lambda link: self._measure_one(link, way, most), links))
-        self._learn([report for _received, report in done], before, links, way)
+        self._learn([report for _received, report in done], links)
         return sum(received.rate if way == _BACK else report.rate for received, report in done)
 
     def _measure_one(self, link: DataConnection, way: int, most: int) -> tuple[Received, _Report]:
@@ -324,20 +324,15 @@ class LineDriver:
             received = self._memory.receive(link, self._seconds)
         return received, _read_report(link)
 
-    def _learn(
-        self, reports: Sequence[_Report], before: Sequence[TcpFacts], links: Sequence[DataConnection], way: int
-    ) -> None:
+    def _learn(self, reports: Sequence[_Report], links: Sequence[DataConnection]) -> None:
         """Take what both kernels say of the connections."""
         found, is_source = self._found, self._context.side == "source"
         own, peer = [tcp_facts(link.socket) for link in links], [report.tcp for report in reports]
         found["bytes"] += sum(report.amount for report in reports)
         sends_forth = own if is_source else peer
-        if (way == _FORTH) == is_source:
-            sent = sum(one["sent"] for one in sends_forth)
-            lost = sum(one["lost"] for one in sends_forth)
-            if is_source:
-                sent, lost = sent - sum(one["sent"] for one in before), lost - sum(one["lost"] for one in before)
-            found["loss"] = max(found["loss"], min(1.0, max(0, lost) / sent) if sent > 0 else 0.0)
+        self._forth.update(zip(links, sends_forth))
+        sent, lost = (sum(one[name] for one in self._forth.values()) for name in ("sent", "lost"))
+        found["loss"] = min(1.0, max(0, lost) / sent) if sent > 0 else 0.0
         trips = [one["round_trip"] for one in (*own, *peer) if one["round_trip"] > 0]
         found["round_trip"] = min([found["round_trip"] or 1e9, *trips]) if trips else found["round_trip"]
         found["path_mtu"] = min((one["path_mtu"] for one in (*own, *peer) if one["path_mtu"] > 0), default=0)

@@ -40,6 +40,8 @@ class TcpInfo(NamedTuple):
     window_limited: float  # of those: in which the peer's receive window was full
     buffer_limited: float  # of those: in which its own send buffer was too small
     deviation: float = 0.0  # of round trips from their mean, on average
+    sent: int = 0  # packets with data, in this end's own direction
+    resent: int = 0  # of those: sent again
 
 
 def parse_tcp_info(data: bytes) -> TcpInfo | None:
@@ -55,14 +57,15 @@ def parse_tcp_info(data: bytes) -> TcpInfo | None:
 
     sent, received = u32(_DATA_SEGS_OUT), u32(_DATA_SEGS_IN)
     lowest = u32(_MIN_RTT)
-    rtt, deviation, lost = u32(_RTT), u32(_RTT_DEVIATION), u32(_TOTAL_RETRANS)
+    resent = u32(_TOTAL_RETRANS)
+    rtt, deviation, lost = u32(_RTT), u32(_RTT_DEVIATION), resent
     if received > sent:
         rtt, deviation = u32(_RCV_RTT) or rtt, 0
         lost = u32(_RCV_OOOPACK) if len(data) >= _RCV_OOOPACK + _U32.size else 0
     min_rtt = rtt if lowest == _NO_RTT else lowest
     acked = int(_U64.unpack_from(data, _BYTES_ACKED)[0])
     limits = (seconds(_BUSY), seconds(_RWND_LIMITED), seconds(_SNDBUF_LIMITED))
-    return TcpInfo(rtt / 1e6, min_rtt / 1e6, acked, max(sent, received), lost, *limits, deviation / 1e6)
+    return TcpInfo(rtt / 1e6, min_rtt / 1e6, acked, max(sent, received), lost, *limits, deviation / 1e6, sent, resent)
 
 
 def read_tcp_info(connection: socket.socket) -> TcpInfo | None:

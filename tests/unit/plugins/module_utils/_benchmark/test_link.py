@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The line between two ends is measured over loopback, and an end that misbehaves ends nothing else."""
+"""The line between two ends is measured over loopback, and a peer with nonsense ends nothing else."""
 
 from __future__ import annotations
 

@@ -63,10 +63,11 @@ def test_the_layout_is_that_of_the_kernel():
         struct.pack_into("=I", data, offset, value)
     for offset, value in ((120, 1 << 40), (168, 9_000_000), (176, 5_000_000), (184, 250_000)):
         struct.pack_into("=Q", data, offset, value)
-    assert tcp_info.parse_tcp_info(bytes(data)) == (0.12, 0.1, 1 << 40, 1000, 3, 9.0, 5.0, 0.25, 0.007)
+    assert tcp_info.parse_tcp_info(bytes(data)) == (0.12, 0.1, 1 << 40, 1000, 3, 9.0, 5.0, 0.25, 0.007, 1000, 3)
     struct.pack_into("=I", data, 152, 2000)  # it receives
     assert tcp_info.parse_tcp_info(bytes(data))[:5] == (7e-6, 0.1, 1 << 40, 2000, 5)
-    assert tcp_info.parse_tcp_info(bytes(data[:160]))[5:] == (0.0, 0.0, 0.0, 0.0)  # an older kernel
+    assert tcp_info.parse_tcp_info(bytes(data))[-2:] == (1000, 3)  # what it sent counts for itself
+    assert tcp_info.parse_tcp_info(bytes(data[:160]))[5:9] == (0.0, 0.0, 0.0, 0.0)  # an older kernel
     assert tcp_info.parse_tcp_info(bytes(data[:100])) is None
 
 
