@@ -212,6 +212,15 @@ rows:
       description: What to do about it.
       type: str
       sample: ""
+    bottleneck:
+      description:
+        - What held back the last transfer of the job, in one sentence, as the RV(longhaul.fleet.transfer#module:bottleneck)
+          of its result said. Empty if nothing stood out or nothing is known.
+      type: str
+      sample: >-
+        The source's disk was busy for 94 % of 312 s (18.0 MiB/s read): a faster disk there, or less other work for it
+        (iostat -x), would help; more streams would not.
+      version_added: 0.3.0
     holder:
       description: Which control node works on the job, as its destination says. Empty if none does.
       type: str

@@ -49,6 +49,7 @@ class Standing:
     bytes_total: int = 0  # 0: not known
     bytes_sent: int = 0  # by the last transfer
     bytes_apparent: int = 0
+    bottleneck: str = ""  # a sentence on what held back the last transfer
     age: float | None = None  # seconds since it was written; None: nothing is kept
     error: str = ""
     next: str = ""  # what to do about the error
@@ -93,6 +94,7 @@ class Row:
     bytes_sent: int = 0  # over the wire, by the last transfer
     bytes_apparent: int = 0  # with holes; 0: not known
     is_job: bool = True  # else a transfer that is of no job
+    bottleneck: str = ""  # a sentence on what held back the last transfer; empty: nothing, or not known
 
     @property
     def eta(self) -> float | None:
@@ -194,6 +196,7 @@ def _row(job: Job, seen: Mapping[str, Sequence[ListedTransfer]], failed: Mapping
         bytes_total=standing.bytes_total,
         bytes_sent=standing.bytes_sent,
         bytes_apparent=standing.bytes_apparent,
+        bottleneck=standing.bottleneck,
         age=standing.age,
         error=standing.error,
         next=standing.next,

@@ -36,6 +36,7 @@ def standing_of(state: MigrationState, age: float) -> Standing:
         bytes_total=last.bytes_total,
         bytes_sent=last.bytes_sent if made else 0,
         bytes_apparent=last.bytes_apparent,
+        bottleneck=one_line(last.bottleneck),
         age=age,
         error=one_line(failure.reason) if failure else "",
         next=one_line(advice(state)) if failure else "",

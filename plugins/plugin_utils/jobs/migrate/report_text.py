@@ -30,6 +30,9 @@ def render_summary(report: Mapping[str, Any]) -> list[str]:
     if made:
         sent = ", then ".join(format_bytes(one["bytes_sent"]) for one in made)
         lines.append(f"{_amount(made[-1])}; sent {sent} ({_method(made[-1])})")
+    slow = _bottleneck(phases)
+    if slow:
+        lines.append(f"slowest part: {slow}")
     if compared:
         how, entries = "content" if compared["compared"] == "checksum" else "size", compared["dest"]["entries"]
         lines.append(f"compared: the trees are the same, by {how} and attributes, {entries} entries")
@@ -48,6 +51,11 @@ def _passes(phases: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the transfers that a job made, in their order."""
     found = [phases.get("seed"), *phases.get("sync", {}).get("passes", ()), phases.get("cutover")]
     return [one for one in found if one]
+
+
+def _bottleneck(phases: Mapping[str, Any]) -> str:
+    """Return what held back the last transfer of which that is known."""
+    return next((one["bottleneck"] for one in reversed(_passes(phases)) if one.get("bottleneck")), "")
 
 
 def _forecast(report: Mapping[str, Any]) -> str:

@@ -104,6 +104,7 @@ class TransferSummary:
     throughput: float | None = None
     phases: Mapping[str, object] = field(default_factory=dict)  # seconds of each
     warnings: list[str] = field(default_factory=list, metadata=SPARSE)
+    bottleneck: str = field(default="", metadata=SPARSE)  # a sentence; empty if nothing stood out
     changed: bool = False
     changed_meanwhile: ChangedMeanwhile = field(default_factory=ChangedMeanwhile)
 
@@ -399,7 +400,9 @@ def summary_of(result: Mapping[str, Any], now: str) -> TransferSummary:
     changes = tell_changes(result)
     kept = {one.name: result[one.name] for one in fields(TransferSummary) if result.get(one.name) is not None}
     meanwhile = ChangedMeanwhile(changes["count"], changes["example"], changes["only"])
-    return TransferSummary(**{**kept, "at": now, "changed_meanwhile": meanwhile})
+    slow = result.get("bottleneck") or {}
+    sentence = slow["sentence"] if slow.get("name", "none") != "none" else ""
+    return TransferSummary(**{**kept, "at": now, "bottleneck": sentence, "changed_meanwhile": meanwhile})
 
 
 def comparison_of(result: Mapping[str, Any], verify: str, now: str) -> ComparisonResult:

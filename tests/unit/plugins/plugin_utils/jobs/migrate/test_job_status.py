@@ -56,3 +56,9 @@ def test_a_failure_has_its_reason_and_what_to_do():
     found = standing_of(parse_state({**FRESH, "phases": PREFLIGHT, "failure": failure}), 5.0)
     assert (found.phase, found.state, found.error) == ("seed", State.FAILED, "no space\\x1b[2J")
     assert "old still serves" in found.next
+
+
+def test_what_held_back_the_last_transfer_is_told():
+    passes = {**SEEDED, "seed": {**SENT, "bottleneck": "The disk\nwas slow."}}
+    assert standing_of(parse_state({**FRESH, "phases": passes}), 5.0).bottleneck == "The disk was slow."
+    assert standing_of(parse_state({**FRESH, "phases": SEEDED}), 5.0).bottleneck == ""

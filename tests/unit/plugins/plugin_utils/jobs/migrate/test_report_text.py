@@ -105,3 +105,11 @@ def test_the_lines_for_the_terminal():
     assert render_summary(switched()) == LINES.splitlines()
     assert render_summary(begun()) == LINES_BEFORE.splitlines()
     assert render_summary(stopped()) == LINES_STOPPED.splitlines()
+
+
+def test_the_slowest_part_is_that_of_the_last_transfer_in_which_one_stood_out():
+    seed = {**SEED, "bottleneck": "The source's disk was <busy>: a faster disk would help."}
+    given = report(phases={"seed": seed, "sync": {"passes": [LAST]}})
+    assert "slowest part: The source's disk was <busy>: a faster disk would help." in render_summary(given)
+    quiet = report(phases={"seed": SEED})
+    assert "lowest part" not in "".join(render_summary(quiet))

@@ -24,6 +24,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.state 
     Stage,
     firmness,
     parse_state,
+    summary_of,
 )
 
 # By when they were written: files that the version before this one wrote.
@@ -189,3 +190,17 @@ def test_a_fresh_state_belongs_to_its_trees():
     state = MigrationState.fresh(job)
     assert vars(state.identity) == {name: job[name] for name in ("src_host", "src", "dest_host", "dest")}
     assert state.is_back and state.stage is Stage.SERVING and not state.passes
+
+
+@pytest.mark.parametrize(
+    ("bottleneck", "kept"),
+    [
+        ({"name": "source_disk", "sentence": "It was slow."}, "It was slow."),
+        ({"name": "none", "sentence": "Nothing was sent."}, ""),
+        (None, ""),
+    ],
+)
+def test_the_sentence_on_a_bottleneck_is_kept_of_a_transfer(bottleneck: Any, kept: str) -> None:
+    summary = summary_of({"bottleneck": bottleneck, "files_total": 5}, "2026-01-01T01:00:00Z")
+    assert (summary.bottleneck, summary.files_total) == (kept, 5)
+    assert parse_dataclass(type(summary), dump_dataclass(summary), "a summary") == summary
