@@ -40,8 +40,6 @@ from .line_facts import HostLine, SideFacts, TcpFacts, side_facts, tcp_facts
 if TYPE_CHECKING:
     from typing import TypedDict
 
-    from .._engine.net.tls import TlsConnection
-
     class DirectionRates(TypedDict):
         """Bytes a second in one direction; 0 where it was not measured."""
 
@@ -147,8 +145,8 @@ class _EitherWay(ConnectionParameters):
         super().__init__(context)
         self._plain = ConnectionParameters(context, encrypts=False)
 
-    def wrap(self, connection: socket.socket) -> TlsConnection | None:
-        """Prepare a new connection, and return TLS around it where the peer begins with it."""
+    def wrap(self, connection: socket.socket) -> socket.socket:
+        """Prepare a new connection, and put TLS around it if the peer begins with it."""
         connection.settimeout(_TIMEOUT)
         if connection.recv(1, socket.MSG_PEEK) == _TLS_FIRST_BYTE:
             return super().wrap(connection)

@@ -216,7 +216,8 @@ class Listener:
                 wait_for_words(connection)
                 pending.is_silent = False
                 deadline = time.monotonic() + HANDSHAKE_SECONDS
-                connection = self._parameters.wrap(connection)
+                raw, connection = connection, self._parameters.wrap(connection)
+                encrypted = connection is not raw
                 read = partial(_read_until, connection, deadline)
                 number = handshake.decode_hello(read(handshake.HELLO_BYTES))
                 keys = authenticate.serve(self._parameters.secret, number, read, connection.sendall)
@@ -225,7 +226,7 @@ class Listener:
                 self.complaints(f"port {self.port}: {error}; listening on")
             connection.close()
             return
-        self._arrived(Connection(number, connection, keys, self._parameters.encrypts))
+        self._arrived(Connection(number, connection, keys, encrypted))
 
     def close(self) -> None:
         """Stop listening."""
