@@ -15,12 +15,12 @@ What there is, and what it is called:
 
 The life of a snapshot:
 
-* ``begin``, ``break_hardlinks``: begin one, or resume the interrupted one.
+* ``begin``: begin one, or resume the interrupted one.
 * ``finish``, ``build_manifest``, ``suspicion``: make it a complete one.
 * ``quarantine``: take one that was set aside, or drop it.
 * ``policy``, ``time_zones``, ``prune``, ``read_lock``: which ones are kept, and how the others are removed.
 * ``check``, ``check_contents``, ``subset``, ``check_run``: whether they are what their manifests say.
-* ``inspect_path``, ``path_suggestions``: look at a path of one before it is restored. ``overlap``: where it goes.
+* ``inspect_path``: look at a path of one before it is restored. ``overlap``: where it goes.
 * ``rsnapshot``, ``adopt``: take the snapshots of rsnapshot over.
 * ``actions``: all of that under the names that the module ``snapshot`` has for it.
 

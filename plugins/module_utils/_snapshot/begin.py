@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Callable, NamedTuple
+from typing import Callable, Iterator, NamedTuple
 
+from .._model.entry import DIRECTORY, Entry
 from .._model.entry_codec import ManifestError
 from .._model.paths import escape
+from .._tree.dirfd import Root
+from .._tree.walk import walk
 from . import names
 from .atomic_io import write_json
-from .break_hardlinks import break_hardlinks
 from .damage import known_damage
 from .errors import Busy, Refused
 from .facts import RSNAPSHOT, TRANSFER, Facts
@@ -173,7 +175,7 @@ def _touch(series: Series, old: Facts | None, busy: bool, *, check: bool = False
             with contextlib.suppress(FileNotFoundError):
                 base_fd = stack.enter_context(series.snapshot(old.base)).open_data()
                 stack.callback(os.close, base_fd)
-        return break_hardlinks(data_fd, base_fd, check=check) or bool(stale)
+        return _break_hardlinks(data_fd, base_fd, check=check) or bool(stale)
 
 
 def finished_by(series: Series, run: str) -> tuple[str, Facts] | None:
@@ -207,3 +209,47 @@ def unfinished_facts(series: Series) -> Facts | None:
             return unfinished.facts()
     except (FileNotFoundError, Refused):
         return None
+
+
+def _break_hardlinks(data_fd: int, base_fd: int | None, *, check: bool = False) -> bool:
+    """Unlink every name of the tree whose file has names elsewhere, too; return whether there were any.
+
+    A file that an interrupted run linked to the snapshot before is one file in both: if the source changed since, a
+    transfer that goes on would set the mode or time of that file, and so change a complete snapshot. The transfer makes
+    these links again where nothing changed, which costs no data.
+
+    With ``check`` nothing is changed. ``base_fd`` is the tree that names were linked to, if it is still there.
+    What is linked only within the tree stays: memory is needed for those alone. Raises OSError if the tree cannot be
+    read or written.
+    """
+    found = False
+    with contextlib.ExitStack() as stack:
+        tree = stack.enter_context(Root(data_fd))
+        base = None if base_fd is None else stack.enter_context(Root(base_fd))
+        for entry in _linked(data_fd) if base is not None else ():
+            other = None if base is None else base.lstat(entry.path)
+            if other is not None and (other.dev, other.ino) == entry.link_id:
+                found = True
+                if check:
+                    return True
+                tree.remove(entry.path)
+        counts: dict[tuple[int, int] | None, int] = {}
+        for entry in _linked(data_fd):
+            counts[entry.link_id] = counts.get(entry.link_id, 0) + 1
+        for entry in _linked(data_fd) if counts else ():
+            left = counts.get(entry.link_id, 0)
+            if left < entry.nlink:
+                found = True
+                if check:
+                    return True
+                counts[entry.link_id] = left - 1  # as the file has one name fewer now
+                tree.remove(entry.path)
+    return found
+
+
+def _linked(data_fd: int) -> Iterator[Entry]:
+    def fail(_path: bytes, error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            raise error
+
+    return (entry for entry in walk(data_fd, on_error=fail) if entry.link_id is not None and entry.type != DIRECTORY)

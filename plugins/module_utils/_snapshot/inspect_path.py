@@ -10,21 +10,23 @@ Private to the collection. Nothing is changed, and nothing is remembered. No pru
 from __future__ import annotations
 
 import contextlib
+import difflib
 from dataclasses import dataclass, field, replace
+from typing import Iterable
 
 from .._model.entry import DIRECTORY, REGULAR
-from .._model.paths import components, escape
+from .._model.paths import components, escape, join
 from .._tree.dirfd import Root
 from . import names
 from .check import CONTENTS, STRUCTURE, Report, check_files, check_structure
 from .check_contents import check_contents
 from .errors import Refused
 from .listing import UNFINISHED
-from .path_suggestions import suggest_paths
 from .read_lock import open_to_read
 from .repository import Series, SnapshotFolder
 from .subset import NONE, Below
 
+_ALIKE = 0.5  # of difflib: how much two names must have in common
 _KINDS = {REGULAR: "file", DIRECTORY: "directory"}
 
 
@@ -133,3 +135,34 @@ def _find_intact(series: Series, snapshot: SnapshotFolder, report: Report) -> No
         check_contents(usable, NONE, everywhere)
     for key, problem in report.problems.items():
         problem.intact_in = copies[key].intact_in
+
+
+def suggest_paths(path: bytes, paths: Iterable[bytes], count: int = 5) -> list[bytes]:
+    """Return up to ``count`` paths that are much like ``path``, the likeliest first.
+
+    Pure. ``paths`` are all paths of the tree in the order of a walk; only the names in one folder are in memory. Names
+    that are spelled much the same in the deepest existing folder of ``path`` come first, then equal names elsewhere.
+    """
+    wanted = path.split(b"/")
+    ancestors = {b"/".join(wanted[:depth]): depth for depth in range(1, len(wanted))}
+    folder, missing = b"", wanted[0]
+    siblings: list[bytes] = []
+    elsewhere: list[bytes] = []
+    for found in paths:
+        parent, _slash, name = found.rpartition(b"/")
+        if found in ancestors:  # its contents come right behind
+            folder, missing, siblings = found, wanted[ancestors[found]], []
+            continue
+        if found and parent == folder:
+            siblings.append(name)
+        if name.lower() == wanted[-1].lower() and len(elsewhere) < count:
+            elsewhere.append(found)
+    texts = {sibling.decode("utf-8", "surrogateescape"): sibling for sibling in siblings}
+    by_case = {text.lower(): text for text in texts}
+    alike = difflib.get_close_matches(_lower(missing), by_case, count, _ALIKE)
+    likely = [join(folder, texts[by_case[text]]) for text in alike]
+    return list(dict.fromkeys([*likely, *elsewhere]))[:count]
+
+
+def _lower(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape").lower()

@@ -13,8 +13,7 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin import begin
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.inspect_path import inspect_path
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.path_suggestions import suggest_paths
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.inspect_path import inspect_path, suggest_paths
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import FIRST, SECOND, rot
 
 
