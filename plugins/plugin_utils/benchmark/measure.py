@@ -108,7 +108,7 @@ class _PairBenchmark:
             disks={side: disks[side].disk for side in SIDES},
             processors=processors,
             tree=disks["source"].tree or TreeMeasurement(),
-            gaps=tuple(self._gaps),
+            gaps=tuple(dict.fromkeys(self._gaps)),
         )
 
     # Hosts
@@ -196,7 +196,7 @@ class _PairBenchmark:
 
     def _measure_disks(self, ends: Mapping[str, Endpoint]) -> dict[str, DiskAnswer]:
         self._say(f"{self._label}: measuring the tree and the disks")
-        seconds = self._request.seconds * _DISK_SHARE
+        seconds = self._request.seconds * _DISK_SHARE / (2 if _is_one_machine(ends) else 1)
         found = self._on_both(
             ends, lambda side: self._run(side, self._job(side, "disk", seconds), given=self._certificate())
         )
@@ -261,10 +261,14 @@ class _PairBenchmark:
 
     def _on_both(self, ends: Mapping[str, Endpoint], do: Callable[[str], Status]) -> dict[str, Status]:
         """Do something on both hosts at once; one after the other where they are one machine."""
-        if ends["source"].probe["machine"] == ends["dest"].probe["machine"]:
+        if _is_one_machine(ends):
             return {side: do(side) for side in SIDES}
         return run_parallel({side: partial(do, side) for side in SIDES})
 
     @property
     def _label(self) -> str:
         return " -> ".join(self._runners[side].name for side in SIDES)
+
+
+def _is_one_machine(ends: Mapping[str, Endpoint]) -> bool:
+    return ends["source"].probe["machine"] == ends["dest"].probe["machine"]

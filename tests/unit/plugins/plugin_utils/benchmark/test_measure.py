@@ -27,12 +27,26 @@ def done(found: Any = None) -> dict[str, Any]:
     return {"state": "finished", "alive": False, "benchmark": found}
 
 
+class Host(ScriptedHost):
+    """A host that keeps what it was asked."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.steps: list[Any] = []
+        self.order: list[str] = []  # of both hosts
+
+    def run(self, *steps: Any, **more: Any) -> list[Any]:
+        self.steps += steps
+        self.order.append(self.name)
+        return super().run(*steps, **more)
+
+
 class Pair:
     """Two hosts that answer as a test says, and what was said of them."""
 
     def __init__(self, source: list[Any], dest: list[Any]) -> None:
         self.hosts: dict[str, Any] = {
-            side: ScriptedHost(side, {**end(side).probe, "machine": side}) for side in ("source", "dest")
+            side: Host(side, {**end(side).probe, "machine": side}) for side in ("source", "dest")
         }
         for side, answers in (("source", source), ("dest", dest)):
             self.hosts[side].answers["benchmark"] = answers
@@ -41,6 +55,9 @@ class Pair:
     def measure(self, **asked: Any) -> PairMeasurement:
         request = MeasureRequest("/srv/data", "/srv/data", **asked)
         return measure_pair(self.hosts["source"], self.hosts["dest"], request, self.said.append)
+
+    def seconds(self, side: str) -> list[float]:
+        return [step["request"]["seconds"] for step in self.hosts[side].steps if step["do"] == "start"]
 
     @property
     def last(self) -> list[str]:
@@ -123,8 +140,8 @@ def test_a_budget_that_is_too_small_asks_nobody(asked: dict[str, Any]) -> None:
 def test_one_machine_measures_one_disk_after_the_other() -> None:
     pair = Pair([done(SOURCE), done(LINE)], [done(DEST), SERVING, done(PROCESSOR)])
     order: list[str] = []
-    for side, host in pair.hosts.items():
-        host.facts["machine"] = "same"
-        host.run = lambda *steps, side=side, run=host.run, **more: (order.append(side), run(*steps, **more))[1]
+    for host in pair.hosts.values():
+        host.facts["machine"], host.order = "same", order
     pair.measure()
     assert order[:4] == ["source", "dest", "source", "dest"]
+    assert pair.seconds("source")[0] == pair.seconds("dest")[0] == 5.0  # half of what two machines have
