@@ -48,7 +48,7 @@ _STANDS_OUT = 0.25  # of the time
 _BUSY = 0.8  # of a processor for each stream, or of the time of a disk: then it has no time left to wait
 _CONTENDED_FROM = 1 / 3  # of the time with the processor: so long it waited for others that used it
 _ENCRYPTS_FROM = 1 / 2  # of the processor time: so much went into encryption
-_FULL = 0.7  # of the speed of an interface, or of bwlimit
+_FULL = 0.7  # of the speed of an interface, of bwlimit, or of the time of a disk that a program uses
 
 
 @dataclass(frozen=True)
@@ -270,7 +270,11 @@ def _from_outside(ends: _Ends) -> tuple[SlowPart, str]:
     if ends.is_throttled:
         return _slow_network(ends, f"the transfer by {method} was held to bwlimit {ends.sent}", evidence)
     capped = {name: min(1.0, load) for name, load in loads.items()}  # a program and its ssh may use two processors
-    name, _share = _without_time_left({**ends.busy_disks, **capped})
+    # Its time includes that of the connection, in which no disk is busy.
+    disks = {name: share for name, share in ends.busy_disks.items() if share >= _FULL}
+    name = max(disks, key=lambda one: disks[one], default=NONE)
+    slower = {one: load for one, load in capped.items() if load >= max(_BUSY, disks.get(name, 0.0))}
+    name = max(slower, key=lambda one: slower[one], default=name)
     if name in DISKS:
         return _slow_disk(ends, name, 0.0), evidence
     if name in PROCESSORS:

@@ -182,6 +182,8 @@ CALLS = ("The destination spent 90 % of 10 s writing to its disk (10.0 MiB/s sen
             "source_cpu",
             ("The source used 300 % of a processor for each stream of rsync (10.0 MiB/s sent): ",),
         ),
+        ("rsync", end(), {**end(), **disk(busy=7.5)}, "destination_disk", ("busy for 75 % of 10 s",)),
+        ("rsync", end(processor=7.5), {**end(), **disk(busy=5.0)}, "none", ("cannot be seen",)),
         ("rsync", end(), {**end(), **disk(busy=5.0)}, "none", ("cannot be seen from outside", "method: stream")),
     ],
 )
