@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: snapshot
-short_description: Create, list, prune and check the dated snapshots of a backup
+short_description: Create, list, search, prune and check the dated snapshots of a backup
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
@@ -51,6 +51,12 @@ options:
       - V(finish) reads the new files, writes the manifest, syncs everything to the disk, gives the snapshot its name,
         and points C(latest) to it. A snapshot beyond O(shrink_limit) or O(change_limit) is set aside instead.
       - V(list) lists the snapshots.
+      - V(find) lists the entries of all snapshots of a job, of a host or of the whole repository that O(match) describes.
+      - V(history) lists the versions of the path O(path) with different contents, each with the first and the last snapshot that has
+        it, and tells after which snapshot the path vanished.
+      - V(diff) tells what differs between the snapshots O(old) and O(new), the largest first.
+      - These three read manifests alone, no tree. V(find) and V(history) search snapshots that are complete or set aside, and skip with
+        a warning what cannot be read.
       - V(prune) removes the complete snapshots that O(keep) does not keep, and remains of earlier removals. It fails
         while a snapshot is set aside. A snapshot from which a restore reads is left to the next prune.
       - V(check) compares snapshots with their manifests, and fails if one is damaged. Damage that an earlier check found and that the
@@ -62,7 +68,7 @@ options:
       - V(adopt_rsnapshot) creates snapshots from those of rsnapshot, as hard links, so that the job continues from
         there.
     type: str
-    choices: [begin, finish, list, prune, check, accept, discard, adopt_rsnapshot]
+    choices: [begin, finish, list, find, history, diff, prune, check, accept, discard, adopt_rsnapshot]
     required: true
   repository:
     description:
@@ -72,14 +78,12 @@ options:
     required: true
   host:
     description:
-      - Host that is backed up, as the name of its folder.
+      - Host that is backed up, as the name of its folder. Required but for O(action=find), which searches all hosts without it.
     type: str
-    required: true
   job:
     description:
-      - Backup job of the host, as the name of its folder.
+      - Backup job of the host, as the name of its folder. Required but for O(action=find), which searches all jobs without it.
     type: str
-    required: true
   run:
     description:
       - Unique token of this run, for O(action=begin) and O(action=finish). Only the run that began a snapshot last can
@@ -211,6 +215,66 @@ options:
     description:
       - Snapshot for O(action=accept) and O(action=discard), as in RV(snapshots[].name), or V(unfinished).
     type: str
+  match:
+    description:
+      - With O(action=find), which entries to list. All conditions that are given must hold; at least one must be.
+    type: dict
+    version_added: 0.3.0
+    suboptions:
+      path:
+        description: This path in the tree, and all that is below it.
+        type: str
+      glob:
+        description:
+          - Pattern of names, such as V(*.conf), or with a slash of whole paths, such as V(etc/**/*.conf). C(*) and C(?) stand for no
+            slash, C(**) for any number of folders.
+        type: str
+      regex:
+        description: Regular expression of Python that is found somewhere in the path.
+        type: str
+      type:
+        description: V(f) files, V(d) folders, V(l) symbolic links, V(p) FIFOs, V(s) sockets, V(b) and V(c) devices.
+        type: str
+        choices: [f, d, l, p, s, b, c]
+      size_min:
+        description: Files of at least this many bytes, such as V(1048576), V(1M) or V(10G).
+        type: str
+      size_max:
+        description: Files of at most this many bytes.
+        type: str
+      owner:
+        description: Number of the owner. Snapshots have no names of users.
+        type: int
+      group:
+        description: Number of the group.
+        type: int
+      newer:
+        description: Modified at this time or later, in UTC, such as V(2026-11-21), V(2026-11-21 17:30) or V(2026-11-21T17:30:09Z).
+        type: str
+      older:
+        description: Modified before this time.
+        type: str
+  path:
+    description:
+      - With O(action=history), a path in the tree, as the results of this module show it.
+    type: str
+    version_added: 0.3.0
+  old:
+    description:
+      - With O(action=diff), the name of the older snapshot. By default the complete one before O(new).
+    type: str
+    version_added: 0.3.0
+  new:
+    description:
+      - With O(action=diff), the name of the newer snapshot. By default the newest complete one.
+    type: str
+    version_added: 0.3.0
+  limit:
+    description:
+      - How many paths, versions, or differences of each kind a result lists at most, up to 5000. It tells how many there are in all.
+    type: int
+    default: 200
+    version_added: 0.3.0
   rsnapshot_root:
     description:
       - rsnapshot's C(snapshot_root), for O(action=adopt_rsnapshot). It must be on the file system of the repository.
@@ -268,6 +332,27 @@ EXAMPLES = r"""
     expected_entries: "{{ transferred.files_total }}"
     expected_bytes: "{{ transferred.bytes_apparent }}"
   delegate_to: vault
+
+- name: Find all versions of a configuration file, on all hosts
+  longhaul.fleet.snapshot:
+    action: find
+    repository: /srv/backup
+    match: {glob: etc/**/nginx.conf}
+
+- name: List the versions of one file
+  longhaul.fleet.snapshot:
+    action: history
+    repository: /srv/backup
+    host: web1
+    job: data
+    path: photos/one.jpg
+
+- name: Tell what the last backup changed
+  longhaul.fleet.snapshot:
+    action: diff
+    repository: /srv/backup
+    host: web1
+    job: data
 
 - name: Keep a week, five weeks and a year
   longhaul.fleet.snapshot:
@@ -470,6 +555,130 @@ snapshots:
       description: Why its details cannot be read. Usually empty.
       type: str
       sample: ""
+found:
+  description: What was found, by host, job and path. Each stands once, as the newest snapshot has it that does.
+  returned: with O(action=find)
+  type: list
+  elements: dict
+  contains: &entry
+    host:
+      description: With O(action=find), the host.
+      type: str
+      sample: web1
+    job:
+      description: With O(action=find), the job.
+      type: str
+      sample: data
+    path:
+      description: The path in the tree. Characters that cannot be printed are escaped, as in rsync's output.
+      type: str
+      sample: photos/one.jpg
+    type:
+      description: As in O(match.type).
+      type: str
+      sample: f
+    size:
+      description: The bytes of a file.
+      type: int
+      sample: 1048576
+    mtime:
+      description: When it was modified.
+      type: str
+      sample: "2026-11-20T09:12:44Z"
+    mode:
+      description: Its permissions, in octal.
+      type: str
+      sample: "0644"
+    owner:
+      description: Number of its owner.
+      type: int
+      sample: 1000
+    group:
+      description: Number of its group.
+      type: int
+      sample: 1000
+    content:
+      description: Hash of its contents. Empty if it is no file, or could not be read.
+      type: str
+      sample: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+    first:
+      description: The oldest snapshot that has it, or this version of it.
+      type: str
+      sample: 2026-11-18T013000Z
+    last:
+      description: The newest snapshot that has it, or this version of it.
+      type: str
+      sample: 2026-11-21T013000Z
+    snapshots:
+      description: How many snapshots have it, or this version of it.
+      type: int
+      sample: 4
+    versions:
+      description: With O(action=find), how many different contents it has in them.
+      type: int
+      sample: 2
+found_total:
+  description: How many paths were found in all. V(null) if there are more than 200000 in a job.
+  returned: with O(action=find)
+  type: int
+  sample: 1
+matches:
+  description: How many entries match, in all snapshots together.
+  returned: with O(action=find)
+  type: int
+  sample: 4
+searched:
+  description: How many snapshots were searched.
+  returned: with O(action=find) and O(action=history)
+  type: int
+  sample: 12
+unsearched:
+  description: Up to 50 snapshots that were not searched, or not to their end, each with C(host), C(job), C(snapshot) (empty for the
+    folder of the job) and C(reason).
+  returned: with O(action=find) and O(action=history)
+  type: list
+  elements: dict
+  sample: []
+versions:
+  description: The versions of the path, the oldest first. Contents that come back are no new version.
+  returned: with O(action=history)
+  type: list
+  elements: dict
+  contains: *entry
+versions_total:
+  description: How many versions there are.
+  returned: with O(action=history)
+  type: int
+  sample: 2
+vanished:
+  description: Empty if the newest snapshot has the path. Else C(last), the newest one that has it, and C(gone_in), the one after that.
+  returned: with O(action=history)
+  type: dict
+  sample: {}
+old:
+  description: The older snapshot.
+  returned: with O(action=diff)
+  type: str
+  sample: 2026-11-20T013000Z
+new:
+  description: The newer snapshot.
+  returned: with O(action=diff)
+  type: str
+  sample: 2026-11-21T013000Z
+differences:
+  description:
+    - Lists of entries, the largest first. C(added), C(removed), C(changed) (contents or type), C(renamed) (files with the same contents
+      at another path) and C(attributes).
+    - Entries are as in RV(found), without C(first), C(last), C(snapshots) and C(versions). Renamed ones have C(old_path), changed ones
+      C(old_size), and those with other attributes a list of them, C(attributes).
+  returned: with O(action=diff)
+  type: dict
+  sample: {added: [], removed: [], changed: [], renamed: [], attributes: []}
+totals:
+  description: For each list in RV(differences), how many there are in all (C(entries)), and the bytes of their files (C(bytes)).
+  returned: with O(action=diff)
+  type: dict
+  sample: {added: {entries: 3, bytes: 1048576}}
 kept:
   description:
     - Snapshots that stay, each with the rules that keep it. V(being read) marks one that stays only because a restore
@@ -590,6 +799,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import destination_holder, source_reader
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import policy
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.actions import DEFAULTS, Holders, do_action
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.conditions import CONDITIONS, TYPES
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
 
 _COUNT = {"type": "int", "default": 0}
@@ -601,12 +811,15 @@ def main() -> None:
         argument_spec={
             "action": {
                 "type": "str",
-                "choices": ["begin", "finish", "list", "prune", "check", "accept", "discard", "adopt_rsnapshot"],
+                "choices": [
+                    *("begin", "finish", "list", "find", "history", "diff"),
+                    *("prune", "check", "accept", "discard", "adopt_rsnapshot"),
+                ],
                 "required": True,
             },
             "repository": {"type": "path", "required": True},
-            "host": {"type": "str", "required": True},
-            "job": {"type": "str", "required": True},
+            "host": {"type": "str"},
+            "job": {"type": "str"},
             "run": {"type": "str"},
             "ended_run": {"type": "str"},
             "shrink_limit": {"type": "float", "default": DEFAULTS["shrink_limit"]},
@@ -629,17 +842,35 @@ def main() -> None:
             "check_subset": {"type": "str", "default": DEFAULTS["check_subset"]},
             "snapshots": {"type": "list", "elements": "str"},
             "name": {"type": "str"},
+            "match": {
+                "type": "dict",
+                "options": {
+                    **{name: {"type": "str"} for name in CONDITIONS},
+                    "type": {"type": "str", "choices": list(TYPES)},
+                    "owner": {"type": "int"},
+                    "group": {"type": "int"},
+                },
+            },
+            "path": {"type": "str"},
+            "old": {"type": "str"},
+            "new": {"type": "str"},
+            "limit": {"type": "int", "default": DEFAULTS["limit"]},
             "rsnapshot_root": {"type": "path"},
             "rsnapshot_path": {"type": "str", "default": DEFAULTS["rsnapshot_path"]},
             "rsnapshot_levels": {"type": "list", "elements": "str", "default": DEFAULTS["rsnapshot_levels"]},
         },
         required_if=[
-            ("action", "begin", ("run",)),
-            ("action", "finish", ("run",)),
-            ("action", "prune", ("keep",)),
-            ("action", "accept", ("name",)),
-            ("action", "discard", ("name",)),
-            ("action", "adopt_rsnapshot", ("rsnapshot_root",)),
+            ("action", "begin", ("host", "job", "run")),
+            ("action", "finish", ("host", "job", "run")),
+            ("action", "list", ("host", "job")),
+            ("action", "find", ("match",)),
+            ("action", "history", ("host", "job", "path")),
+            ("action", "diff", ("host", "job")),
+            ("action", "prune", ("host", "job", "keep")),
+            ("action", "check", ("host", "job")),
+            ("action", "accept", ("host", "job", "name")),
+            ("action", "discard", ("host", "job", "name")),
+            ("action", "adopt_rsnapshot", ("host", "job", "rsnapshot_root")),
         ],
         supports_check_mode=True,
     )

@@ -14,7 +14,7 @@ them), the path, the target, and for each extended attribute two lengths, the na
 from __future__ import annotations
 
 import struct
-from typing import Iterator
+from typing import Callable, Iterable, Iterator
 
 from .entry import BLOCK, CHARACTER, DIRECTORY, REGULAR, SYMLINK, Entry
 from .paths import PATH_LIMIT, check_path
@@ -37,6 +37,11 @@ _XATTR = struct.Struct("<BI")
 # Head and numbers of nearly every record: in the short form, without extended attributes. Both ends make or read one
 # for every name of a tree, so these are packed and read with one call.
 _PLAIN = struct.Struct(_HEAD.format + _SHORT.format[1:])
+# Of a head only what tells where the path of a record is, and where the next record begins.
+_LENGTHS = struct.Struct("<B2xII")
+# Of a record in the short form, what searches ask for: type byte, uid, gid, mtime_ns, size.
+_ASKED = struct.Struct(f"<B{_HEAD.size - 1}xIIq8xI")
+_NUMBER_BYTES = (_SHORT.size, _DISTANT.size, _LONG.size, _LONG.size)  # by the upper two bits of the type byte
 _KINDS = {letter: number for number, letter in enumerate(_TYPES)}
 _new_tuple = tuple.__new__
 
@@ -118,6 +123,61 @@ class Decoder:
         """Signal the end of the data. Raise ManifestError if a record is truncated."""
         if self._waiting:
             raise ManifestError(f"the manifest ends inside a record, {len(self._waiting)} bytes behind its start")
+
+
+def scan(data: bytes) -> tuple[list[bytes], list[int]]:
+    """Return the path of each record and where the record begins. Nothing else of a record is read or checked.
+
+    ``data`` are whole records. Raises ManifestError if they are not.
+    """
+    paths: list[bytes] = []
+    begins: list[int] = []
+    unpack, head, numbers = _LENGTHS.unpack_from, _HEAD.size, _NUMBER_BYTES
+    at, last = 0, len(data) - head
+    while at <= last:
+        kind, length, path = unpack(data, at)
+        start = at + head + numbers[kind >> 6]
+        paths.append(data[start : start + path])
+        begins.append(at)
+        at += head + length
+    if at != len(data):
+        raise ManifestError("the manifest ends inside a record")
+    return paths, begins
+
+
+def select(
+    data: bytes, begins: list[int], numbers: Iterable[int], holds: Callable[[str, int, int, int, int], bool]
+) -> list[int]:
+    """Return the numbers of those records for which ``holds`` is true of type, size, uid, gid and mtime_ns.
+
+    ``begins`` is what :func:`scan` gave. Of nearly all records nothing else is read.
+    """
+    unpack, types, count, last = _ASKED.unpack_from, _TYPES, len(_TYPES), len(data) - _ASKED.size
+    found: list[int] = []
+    for number in numbers:
+        at = begins[number]
+        if data[at] < count and at <= last:  # in the short form
+            kind, uid, gid, mtime_ns, size = unpack(data, at)
+            if holds(types[kind], size, uid, gid, mtime_ns):
+                found.append(number)
+        else:
+            entry = decode_at(data, at)
+            if holds(entry.type, entry.size, entry.uid, entry.gid, entry.mtime_ns):
+                found.append(number)
+    return found
+
+
+def decode_at(data: bytes, at: int) -> Entry:
+    """Return the entry whose record begins at a place that :func:`scan` gave. Raises ManifestError."""
+    if len(data) - at >= _PLAIN.size:
+        entry, _behind = _plain(data, at, len(data))
+        if entry is not None:
+            return entry
+    head = _HEAD.unpack_from(data, at)
+    _refuse(*head)
+    if at + _HEAD.size + head[2] > len(data):
+        raise ManifestError("the manifest ends inside a record")
+    return _entry(data, at + _HEAD.size, *head)
 
 
 def _plain(data: bytes, at: int, end: int) -> tuple[Entry | None, int]:

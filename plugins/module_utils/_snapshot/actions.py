@@ -20,6 +20,7 @@ from .adopt import adopt
 from .begin import Begun, begin
 from .check import STRUCTURE, Problem, Report
 from .check_run import check
+from .differences import DiffResult, diff
 from .errors import Refused, unexpected
 from .finish import finish
 from .history import MISSED, RESTORED, enter_news, event_of, find_missing, note
@@ -28,6 +29,7 @@ from .predicted_states import States
 from .prune import prune
 from .quarantine import accept, discard
 from .repository import Series
+from .search import HistoryResult, find, history
 from .suspicion import ChangeLimits
 
 if TYPE_CHECKING:
@@ -48,10 +50,12 @@ DEFAULTS: Mapping[str, Any] = {  # of all options
     "expects": 0,  # snapshots that the control node knows; the module has no such option
     "check_level": "contents",
     "check_subset": "1/1",
+    **dict.fromkeys(("match", "path", "old", "new")),
+    "limit": 200,
     "rsnapshot_path": "",
     "rsnapshot_levels": list(rsnapshot.LEVELS),
 }
-_READING = ("list", "check")
+_READING = ("list", "check", "find", "history", "diff")
 
 Holder = Callable[[bytes], "str | None"]  # of a real path: which transfer uses it
 
@@ -206,6 +210,18 @@ class _Actions:
             ],
         )
 
+    def history(self) -> HistoryResult:
+        """Return the versions of a path."""
+        found, warnings = history(self._series, self._options["path"], self._options["limit"])
+        self.warnings += warnings
+        return found
+
+    def diff(self) -> DiffResult:
+        """Return what differs between two snapshots."""
+        found, warnings = diff(self._series, self._options["old"], self._options["new"], self._options["limit"])
+        self.warnings += warnings
+        return found
+
     def prune(self) -> PruneResult:
         """Remove what the policy does not keep."""
         wanted = policy.parse(self._options["keep"] or {})
@@ -335,7 +351,7 @@ def _refuse_other_disk(place: tuple[str, str, str], expects: int) -> None:
 
 def do_action(
     action: str,
-    place: tuple[str, str, str],
+    place: tuple[str, str | None, str | None],
     given: Mapping[str, Any],
     holders: Holders,
     dry: bool = False,
@@ -343,16 +359,21 @@ def do_action(
 ) -> Done:
     """Do what the module's option ``action`` names with the snapshots of a job.
 
-    ``place`` is the repository, the host and the job, ``given`` the module's other options. Where it is ``dry``,
-    nothing changes, and the result is what would be. ``beside`` is that of ``finish``. Raises Refused with what was
-    found, why it matters, what to do, and TreeMismatch as ``finish`` does.
+    ``place`` is the repository, the host and the job (None with ``find``: all), ``given`` the module's other options.
+    Where it is ``dry``, nothing changes, and the result is what would be. ``beside`` is that of ``finish``. Raises
+    Refused with what was found, why it matters, what to do, and TreeMismatch as ``finish`` does.
     """
     options = {**DEFAULTS, **given}
     changes = action not in _READING and not dry
     repository, host, job = place
     try:
+        if action == "find":
+            found, warnings = find(repository, host, job, options["match"] or {}, options["limit"])
+            return Done(found._asdict(), warnings)
+        if not host or not job:
+            raise Refused(f"the action {action} is about one job: give host and job")
         if action == "begin" and options["expects"]:
-            _refuse_other_disk(place, options["expects"])
+            _refuse_other_disk((repository, host, job), options["expects"])
         with Series(repository, host, job, create=changes and action in ("begin", "adopt_rsnapshot")) as series:
             now = int(time.time())
             series.by = options["by"]
@@ -365,7 +386,7 @@ def do_action(
                 if changes:
                     actions.after = States.of(series)
     except OSError as error:
-        raise unexpected(error, os.path.join(*place)) from error
+        raise unexpected(error, os.path.join(*filter(None, place))) from error
     if action not in _READING:
         result["diff"] = {"before": actions.before.text(), "after": actions.after.text()}
     return Done(result, actions.warnings, actions.failure)

@@ -11,7 +11,14 @@ import struct
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
-from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry_codec import Decoder, ManifestError, encode
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry_codec import (
+    Decoder,
+    ManifestError,
+    decode_at,
+    encode,
+    scan,
+    select,
+)
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.walk import walk
 from hypothesis import given
 from hypothesis import strategies as st
@@ -182,3 +189,24 @@ def test_a_record_that_is_cut_short_is_told():
     assert list(decoder.feed(encode(FILE)[:-1])) == []
     with pytest.raises(ManifestError, match="ends inside a record"):
         decoder.finish()
+
+
+@given(st.lists(entries(), max_size=8))
+def test_a_scan_finds_what_the_decoder_finds(found):
+    data = b"".join(map(encode, found))
+    paths_found, begins = scan(data)
+    assert paths_found == [entry.path for entry in found]
+    assert [decode_at(data, at) for at in begins] == found
+    numbers = range(len(found))
+    assert select(data, begins, numbers, lambda *_values: True) == [*numbers]
+    told = []
+    select(data, begins, numbers, lambda *values: told.append(values) or False)
+    assert told == [(entry.type, entry.size, entry.uid, entry.gid, entry.mtime_ns) for entry in found]
+
+
+def test_a_scan_refuses_what_is_cut_short():
+    data = encode(Entry(b"a", "f", 0o644, 0, 0, 1, 0, 0, 1, 1, 1, 0, 8))
+    for end in range(1, len(data)):
+        with pytest.raises(ManifestError):
+            scan(data[:end])
+    assert scan(b"") == ([], [])
