@@ -138,7 +138,7 @@ def test_processes_and_abstract_sockets_outside_are_out_of_reach(place, side, ch
     if not landlock.scopes_of(getattr(kernel(), "landlock_version", lambda: 0)()):
         pytest.skip("cannot run here: this kernel has no Landlock of version 6 or newer")
     first = """
-before = subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL)
+before = subprocess.Popen(["sleep", "20"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 listener, address = socket.socket(socket.AF_UNIX), chr(0) + 'longhaul-test-%d' % os.getpid()
 listener.bind(address)
 listener.listen()
