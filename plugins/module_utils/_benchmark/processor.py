@@ -61,7 +61,7 @@ class Jiffies(NamedTuple):
 
 
 def read_jiffies() -> Jiffies | None:
-    """Return the processor time of this host; None where the system does not say."""
+    """Return the processor time of this host; None if the system does not say."""
     try:
         with open("/proc/stat", encoding="ascii", errors="replace") as stream:
             return parse_jiffies(stream.readline())
