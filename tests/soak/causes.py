@@ -22,7 +22,7 @@ from typing import Any, Callable, ContextManager, Iterator, NamedTuple
 from ansible_collections.longhaul.fleet.tests.support.collections_folder import collections_folder
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
-from ansible_collections.longhaul.fleet.tests.support.slow_disk import slow_disk, why_not
+from ansible_collections.longhaul.fleet.tests.support.slow_disk import counted_slow_disk, slow_disk, why_not
 from ansible_collections.longhaul.fleet.tests.testbed import Line, Testbed
 
 from .scale import Say
@@ -34,14 +34,14 @@ _SOURCE, _DEST = "/data/tree", "/data/out"
 
 
 class Cause(NamedTuple):
-    """One thing that is slow. ``advice``: what the result must advise, where it has no name for the cause."""
+    """One thing that is slow. ``method`` is stream, unless the options name another one."""
 
     name: str
     provoke: Callable[[Testbed], ContextManager[object]]
     size: int  # bytes that are sent
-    expected: str  # bottleneck.name
+    expected: str  # bottleneck.name, or one of several after each other
     cause: str = ""  # bottleneck.cause
-    advice: str = ""
+    sentence: str = ""  # a part of it
     options: dict[str, Any] = {}
 
 
@@ -72,11 +72,42 @@ def _line(line: Line, congestion: str = "", sysctl: tuple[str, str, str] | None 
     return provoke
 
 
-def _disk(host: str, path: str) -> Any:
+def _disk(host: str, path: str, counted: bool = False) -> Any:
     def provoke(bed: Testbed) -> ContextManager[Path]:
-        return slow_disk(bed, host, path, 400 * MIB, SLOW)
+        return (counted_slow_disk if counted else slow_disk)(bed, host, path, 400 * MIB, SLOW)
 
     return provoke
+
+
+@contextlib.contextmanager
+def _shaped(bed: Testbed) -> Iterator[None]:
+    bed.shape("alpha", "60mbit")
+    try:
+        yield
+    finally:
+        bed.shape("alpha", None)
+
+
+@contextlib.contextmanager
+def _slow_tls(bed: Testbed) -> Iterator[None]:
+    """Let both hosts agree on a cipher of TLS that has no instructions of its own."""
+    keep = f"cp -p {_OPENSSL} {_OPENSSL}.kept"
+    for host in ("alpha", "beta"):  # which have this folder for themselves
+        bed.exec(host, ["sh", "-c", f"{keep}; printf '{_CHACHA}' > {_OPENSSL}"])
+    try:
+        yield
+    finally:
+        for host in ("alpha", "beta"):
+            bed.exec(host, ["mv", f"{_OPENSSL}.kept", _OPENSSL])
+
+
+_OPENSSL = "/etc/ssl/openssl.cnf"
+_CHACHA = "\\n".join(
+    (
+        *("openssl_conf = start", "[start]", "ssl_conf = tls", "[tls]", "system_default = every", "[every]"),
+        "Ciphersuites = TLS_CHACHA20_POLY1305_SHA256\\n",
+    )
+)
 
 
 @contextlib.contextmanager
@@ -101,7 +132,9 @@ _SPIN = "exec >/dev/null 2>&1; while :; do :; done"
 _CLEAN = Line(rtt=0.06, rate=200_000_000)
 _TCP = "/proc/sys/net/ipv4/tcp_"
 CAUSES = (
-    Cause("bwlimit", _nothing, 40 * MIB, "network", advice="It is bwlimit", options={"bwlimit": "8m"}),
+    Cause("bwlimit", _nothing, 40 * MIB, "network", "bwlimit", options={"bwlimit": "8m"}),
+    Cause("bwlimit, rsync", _nothing, 120 * MIB, "network", "bwlimit", options={"bwlimit": "8m", "method": "rsync"}),
+    Cause("a shaped link", _shaped, 40 * MIB, "network", sentence="both ends waited for the network"),
     Cause("a full line", _line(Line(rtt=0.04, rate=60_000_000)), 40 * MIB, "network", "full_line"),
     Cause(
         "losses",
@@ -117,6 +150,23 @@ CAUSES = (
     ),
     Cause("a slow disk at the source", _disk("alpha", _SOURCE), 80 * MIB, "source_disk"),
     Cause("a slow disk at the destination", _disk("beta", _DEST), 80 * MIB, "destination_disk"),
+    *(
+        Cause(
+            f"a slow disk at the {side} that is counted, {method}",
+            _disk(host, path, counted=True),
+            *(160 * MIB, f"{side}_disk"),
+            sentence=f"the {side}'s disk was busy for",
+            options={"method": method},
+        )
+        for side, host, path in (("source", "alpha", _SOURCE), ("destination", "beta", _DEST))
+        for method in ("stream", "rsync", "sftp")
+    ),
+    Cause(
+        "an expensive cipher",
+        _slow_tls,
+        *(600 * MIB, "source_cpu destination_cpu", "cipher"),
+        options={"streams": 1, "encryption": "required"},
+    ),
     Cause("compression", _nothing, 120 * MIB, "source_cpu", options={"compress": "zlib", "streams": 1}),
     Cause(
         "a busy processor",
@@ -143,13 +193,13 @@ def run(only: str | None, rounds: int, say: Say) -> tuple[int, int]:
                 good = _is_named(cause, found)
                 tried, named = tried + 1, named + good
                 said = f"{found['name']} {found['cause']}".strip()
-                say(f"{cause.name}: {said}" + ("" if good else f", which is wrong: {found['evidence']}"))
+                say(f"{cause.name}: {said}. {found['sentence']}" + ("" if good else f" WRONG: {found['evidence']}"))
     return named, tried
 
 
 def _is_named(cause: Cause, found: dict[str, Any]) -> bool:
     is_cause = not cause.cause or found["cause"] == cause.cause
-    return found["name"] == cause.expected and is_cause and cause.advice in found["advice"]
+    return found["name"] in cause.expected.split() and is_cause and cause.sentence in found["sentence"].lower()
 
 
 def _transfer(bed: Testbed, playbooks: Playbooks, cause: Cause) -> dict[str, Any]:
