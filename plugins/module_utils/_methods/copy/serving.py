@@ -11,7 +11,9 @@ import shlex
 from functools import partial
 from typing import Callable
 
+from ..._core import time_accounting
 from ..._core.context import Context
+from ..._core.disk_usage import DiskMeter
 from ..._core.errors import CommandRefusal, TransferFailed
 from ..._engine.net.rate_limit import TokenBucket
 from ..._engine.net.ticket_file import Tickets
@@ -33,6 +35,8 @@ class SessionWork:
         self.keeps = (*context.held, lists.fd, *(open_staging(context).descriptors if writes else ()))
 
     def __call__(self, stdin: int, stdout: int) -> int:
+        if self._context.root_fd >= 0:  # the job's own meter has its descriptor in the job alone
+            time_accounting.watch_disk(DiskMeter(self._context.root_fd))
         try:
             run_session(self._context, stdin, stdout, self._mover, None, self._lists)
         except TransferFailed as error:

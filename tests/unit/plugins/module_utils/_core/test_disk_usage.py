@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from types import SimpleNamespace
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core import disk_usage, time_accounting
@@ -24,6 +25,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.disk_usage im
     usage_between,
     whole_devices,
 )
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy import serving
 from ansible_collections.longhaul.fleet.tests.support.disk_image import CannotMount, disk_image
 from ansible_collections.longhaul.fleet.tests.support.small_disk import small_disk
 
@@ -237,3 +239,16 @@ def test_the_processor_time_of_an_ssh_is_noted_and_of_nothing_else(monkeypatch, 
             one.kill()
             one.wait()
     assert list(noted) == [programs["ssh"].pid] and time_accounting.account()["encryption"] > 0
+
+
+def test_a_conversation_in_a_process_of_its_own_has_its_own_meter(monkeypatch, tmp_path):
+    found = []
+    monkeypatch.setattr(serving, "run_session", lambda *_given: found.append(time_accounting._meters[0]))
+    monkeypatch.setattr(time_accounting, "_meters", [None])
+    root = os.open(tmp_path, os.O_RDONLY)
+    try:
+        context = SimpleNamespace(root_fd=root, held=(), side="source", settings={"check": False})
+        assert serving.SessionWork(context, None, SimpleNamespace(fd=root))(0, 1) == 0
+    finally:
+        os.close(root)
+    assert [type(one) for one in found] == [DiskMeter]
