@@ -22,6 +22,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "backup": {"backup_jobs": [BACKUP]},
     "restore": {"backup_jobs": [BACKUP], "restore_dest": "/data/restored"},
     "tune": {"tune_pairs": [{"src_host": "alpha", "dest_host": "beta"}]},
+    "benchmark": {"benchmark_pairs": [{"src_host": "alpha", "dest_host": "beta"}]},
 }
 ADVICE = {"backup": "backup_only", "restore": "restore_to"}
 

@@ -9,6 +9,7 @@
   parts; ``recommend``: the best one, and how long its transfers take.
 * ``trial``: each method really runs; ``result_text``: the result as lines for a terminal.
 * ``kept``: the last results of each pair on the control node.
+* ``run``: all of it for one pair, from the request to the conclusion.
 * ``measure``: runs the measurements on both hosts. ``answers``: parses what they say.
 
 Imports ``transfer``, ``hosts`` and ``common``.

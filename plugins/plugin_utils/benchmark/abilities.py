@@ -27,7 +27,8 @@ TLS, PLAIN = "TLS", "plain"  # variants of stream
 RANGE, FILE = "range", "file"  # at which a method resumes
 _RESUMES = {"stream": RANGE, "rsync": RANGE, "rsyncd": RANGE, "tar_nc": FILE, "scp": FILE, "sftp": RANGE}
 _NO_PORT = (
-    "neither host could connect to a port of the other: open one (port, port_range), or use a method that runs over ssh"
+    "no connection between ports of the hosts could be measured: open a port (port, port_range), or use a method that "
+    "runs over ssh"
 )
 _NOT_TRUSTED = "it does not encrypt, and the network is not declared to be trusted (encryption: none)"
 

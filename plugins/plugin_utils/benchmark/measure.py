@@ -37,7 +37,7 @@ from .answers import (
     parse_link_answer,
     parse_processor,
 )
-from .measurement import LinkMeasurement, PairMeasurement, ProcessorMeasurement, TreeMeasurement
+from .measurement import DiskMeasurement, LinkMeasurement, PairMeasurement, ProcessorMeasurement, TreeMeasurement
 
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Serve
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 LEAST_SECONDS, LEAST_BYTES = 5.0, 32 << 20  # with less, nothing that is measured says anything
 _DISK_SHARE, _LINK_SHARE, _PROCESSOR_SHARE = 0.5, 0.35, 0.1  # of the seconds
 _GRACE = 60.0  # seconds by which a job may take longer: a sync on a slow disk ends when it ends
+_NO_PATH = "/dev/null"  # where there is nothing to describe
+_NO_DISK = DiskAnswer(DiskMeasurement(), None, None, ())
 _MADE_RATIO = 1.0  # of what is written at the destination: a file system that compresses must not shine
 
 
@@ -54,7 +56,7 @@ _MADE_RATIO = 1.0  # of what is written at the destination: a file system that c
 class MeasureRequest:
     """What to measure of a pair, and how much that may cost. No byte of the user's data leaves its host."""
 
-    src: str
+    src: str  # empty, as dest is then: no tree and no disk is measured
     dest: str
     seconds: float = 20.0
     bytes: int = 1 << 30  # that are read, written or sent by each part
@@ -93,7 +95,7 @@ class _PairBenchmark:
         started, began = time.time(), time.monotonic()
         ends = {side: self._endpoint(side) for side in SIDES}
         try:
-            disks = self._measure_disks(ends)
+            disks = self._measure_disks(ends) if self._request.src else dict.fromkeys(SIDES, _NO_DISK)
             link = self._measure_link(ends)
             processors = self._measure_processors(disks["source"])
         finally:
@@ -132,7 +134,7 @@ class _PairBenchmark:
         return make_endpoint(runner.name, side, runner.variables, runner.connection, parse_probe(said))
 
     def _path(self, side: str) -> str:
-        return self._request.src if side == "source" else self._request.dest
+        return (self._request.src if side == "source" else self._request.dest) or _NO_PATH
 
     def _folder(self, side: str) -> JobKey:
         return {"id": self._id, "side": side}
@@ -209,11 +211,15 @@ class _PairBenchmark:
         """Measure the destination's processor with made data that compress as the source's sample does."""
         self._say(f"{self._label}: measuring the processors")
         ratio = at_source.tree.ratio if at_source.tree else 1.0
-        asked = self._job("dest", "processor", self._request.seconds * _PROCESSOR_SHARE)
+        source = at_source.processor if self._request.src else self._measure_processor("source", ratio)
+        return {"source": source or ProcessorMeasurement(), "dest": self._measure_processor("dest", ratio)}
+
+    def _measure_processor(self, side: str, ratio: float) -> ProcessorMeasurement:
+        asked = self._job(side, "processor", self._request.seconds * _PROCESSOR_SHARE)
         asked["ratio"] = ratio
-        answer = as_object(self._run("dest", asked, given=self._certificate()).benchmark, "the measurement")
+        answer = as_object(self._run(side, asked, given=self._certificate()).benchmark, "the measurement")
         self._gaps.extend(parse_gaps(answer))
-        return {"source": at_source.processor or ProcessorMeasurement(), "dest": parse_processor(answer)}
+        return parse_processor(answer)
 
     @staticmethod
     def _certificate() -> dict[str, str]:

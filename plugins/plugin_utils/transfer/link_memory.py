@@ -14,6 +14,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.congestion import CANDIDATE
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.tcp_info import LONG_RTT
 
 from .tcp_limits import LineConditions, number_said
 
@@ -58,6 +59,12 @@ def keep_line(
     if found == UNKNOWN or found != known:
         record = {**found._asdict(), "at": int(time.time())}
         memory.keep(_KIND, hosts, record if found != UNKNOWN else {})
+
+
+def keep_measured_line(memory: Memory, hosts: tuple[str, str], streams: int, round_trip: float) -> None:
+    """Keep how many connections carried most on a long line in a benchmark, unless a transfer has found that out."""
+    if round_trip >= LONG_RTT and streams > 1 and recall_line(memory, hosts) == UNKNOWN:
+        memory.keep(_KIND, hosts, {**KnownLine(streams)._asdict(), "at": int(time.time())})
 
 
 def learnt(met: LineConditions, streams: int) -> KnownLine:

@@ -34,10 +34,6 @@ def test_nothing_of_the_measurements_is_left(host):
     assert host.run("pgrep -f '[e]ngine.pyz'").rc == 1
 
 
-def test_the_measurements_were_made_in_the_folder_that_was_named(host):
-    assert host.file("/srv/measured").mtime.year > 2001
-
-
 def test_tcp_is_set_up_and_the_links_are_as_they_were(host):
     assert "net.core.rmem_max = 268435456" in host.file("/etc/sysctl.d/90-longhaul-nic.conf").content_string
     assert "longhaul" not in host.check_output("ls /etc/netplan /etc/network /etc/systemd/network 2>/dev/null || true")
@@ -55,10 +51,9 @@ def test_the_report_has_both_directions_and_both_measurements():
     assert float(after.split()[0]) > 0
 
 
-def test_without_measurements_the_paths_alone_are_reported(host):
+def test_without_measurements_the_paths_alone_are_reported():
     lines = (FOLDER / "not-measured.md").read_text().splitlines()
     (row,) = [line for line in lines if line.startswith("| tune-debian12 to tune-debian13 |")]
     _empty, _pair, path, before, after, change, _end = (cell.strip() for cell in row.split("|"))
     assert re.fullmatch(r"passed \(\d+\) there, passed \(\d+\) back", path)
     assert (before, after, change) == ("not measured", "not measured", "")
-    assert not host.file("/srv/not-measured").exists

@@ -2,103 +2,106 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a measurement sends, and what it believes of the hosts."""
+"""The options and the result of the action; the work itself has tests of its own."""
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 from ansible_collections.longhaul.fleet.plugins.action import benchmark
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostFailed
+from ansible_collections.longhaul.fleet.plugins.modules.benchmark import DOCUMENTATION, RETURN
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.abilities import PairRules, find_abilities
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.candidates import list_candidates
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.kept import find_recent
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.recommend import conclude
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.refusal import Refusal
 
-OPTIONS = {"folder": "", "most_mib": 256, "mib": None, "seconds": 10}
-CIPHERS = ["aes128-gcm@openssh.com", "aes256-ctr"]
+from tests.support.measured_pairs import end, measured
 
-
-class Runner:
-    """A host that runs scripts here, but makes no large files."""
-
-    def __init__(self, name: str, free: str = "") -> None:
-        self.name, self.variables, self.sizes = name, {}, []
-        self._free = free
-
-    def run_module(self, name: str, asked: Mapping[str, Any], *_more: Any) -> Mapping[str, Any]:
-        if name != "ansible.builtin.command":
-            return {"peers": {"beta": {"ciphers": CIPHERS}}}
-        argv = asked["argv"]
-        if len(argv) == 6:
-            self.sizes.append(int(argv[5]))
-            argv = [*argv[:5], "0"]
-        said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-        return {"stdout": self._free if self._free and "df" in argv[2] else said}
+OPTIONS = {name: one.get("default") for name, one in yaml.safe_load(DOCUMENTATION)["options"].items()}
+learnt: list[tuple[object, ...]] = []
+TREE = {"src": "/srv/", "dest": "/srv"}
 
 
-@pytest.fixture(name="measure")
-def _measure(monkeypatch, tmp_path):
-    """Return a function that measures between two hosts, and returns the result and the sizes that were made."""
+@pytest.fixture(name="act")
+def _act(monkeypatch, tmp_path: Path):
+    """Return a function that runs the action, and returns the result and the lines."""
 
-    def run(speed: int, free: str = "0 x\n/dev/x 99999999 0 99999999 0% /\n", **options: Any) -> Any:
-        asked: list[Mapping[str, Any]] = []
-
-        def session(_source: Any, _dest: Any, given: Mapping[str, Any], *_more: Any) -> SimpleNamespace:
-            asked.append(given)
-            result = {"throughput": speed, "cmd": {"source": ["rsync", "-e", f"ssh -c {','.join(CIPHERS)} x"]}}
-            return SimpleNamespace(run=lambda: result)
-
-        monkeypatch.setattr(benchmark, "Session", session)
+    def run(check: bool = False, no_log: bool = False, folder: Path = tmp_path, **options: Any) -> Any:
+        abilities = find_abilities(end("source"), end("dest"), PairRules())
+        concluded = conclude(measured(), abilities, list_candidates(measured(), abilities), "/srv/", "/srv")
+        monkeypatch.setattr(benchmark, "benchmark_pair", lambda *_asked: concluded)
+        monkeypatch.setattr(benchmark, "keep_measured_line", lambda *given: learnt.append(given[1:]))
         action: Any = object.__new__(benchmark.ActionModule)
-        action._task, action.interruption = SimpleNamespace(check_mode=False), None
-        source, dest = Runner("alpha", free), Runner("beta", free)
-        result = action.run_pair(source, dest, {**OPTIONS, "folder": str(tmp_path), **options}, print)
-        assert all(one["ssh_ciphers"] == CIPHERS and one["connect"] == "push" for one in asked)
-        return result, source.sizes
+        action._task, action.interruption = SimpleNamespace(check_mode=check, no_log=no_log), None
+        hosts = [SimpleNamespace(name=name, variables={}) for name in ("old", "new")]
+        lines: list[str] = []
+        learnt.clear()
+        return action.run_pair(*hosts, {**OPTIONS, "folder": str(folder), **TREE, **options}, lines.append), lines
 
     return run
 
 
+def test_the_result_is_what_is_documented(act):
+    result, lines = act()
+    documented = yaml.safe_load(RETURN)
+    assert set(result) - {"changed"} == set(documented)
+    for name in ("measurement", "recommendation"):
+        assert set(result[name]) == set(documented[name]["contains"])
+    assert {member for one in result["candidates"] for member in one} == set(documented["candidates"]["contains"])
+    assert any(line.startswith("Recommended: ") for line in lines)
+    assert learnt == [(("old", "new"), 4, 0.0002)]
+
+
+def test_the_result_is_kept_unless_told_otherwise(act, tmp_path: Path):
+    assert act(keep=False)[0]["kept"] == "" and list(tmp_path.iterdir()) == []
+    result, _lines = act()
+    assert Path(result["kept"]).parent == tmp_path
+    found = find_recent(str(tmp_path), "old", "new", 1.8e9)
+    assert found is not None and found.src == "/srv/"
+
+
+def test_a_result_that_cannot_be_kept_is_a_warning(act, tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    result, _lines = act(folder=tmp_path / "file")
+    assert result["kept"] == "" and "longhaul_state_dir" in result["warnings"][0]
+    assert result["recommendation"]["method"] == "stream"
+
+
+def test_nothing_is_measured_in_check_mode(act, tmp_path: Path):
+    assert act(check=True)[0]["skipped"] and list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_shown_with_no_log(act):
+    assert act(no_log=True)[1] == []
+
+
 @pytest.mark.parametrize(
-    ("speed", "options", "sent"),
+    ("options", "why"),
     [
-        (1 << 30, {}, [8, 64, 256]),
-        (1 << 30, {"most_mib": 2000}, [8, 64, 512]),
-        (10 << 20, {}, [8, 64]),
-        (1 << 20, {}, [8]),
-        (1 << 30, {"mib": 64}, [64]),
-        (1 << 30, {"mib": 1000, "most_mib": 100}, [100]),
+        ({"src": None}, "dest is set and src is not"),
+        ({"dest": None}, "src is set and dest is not"),
+        ({"src": "srv"}, "src is 'srv'"),
+        ({"bytes": "much"}, "bytes is 'much'"),
+        ({"exclude": ["- x"]}, "that is a rule"),
+        ({"port_range": "9-1"}, "port_range"),
+        ({"rsync_floor": "new"}, "rsync_floor"),
     ],
 )
-def test_more_is_sent_as_long_as_it_is_quick(measure, tmp_path: Path, speed: int, options: dict[str, Any], sent: list):
-    result, sizes = measure(speed, **options)
-    assert sizes == sent
-    assert result == {"speed": speed, "mib": sent[-1], "cipher": "aes128-gcm@openssh.com"}
-    assert list(tmp_path.iterdir()) == [], "a folder stayed"
+def test_options_that_cannot_be_met_are_refused(options: dict[str, Any], why: str):
+    with pytest.raises(Refusal, match=why):
+        benchmark.parse_request({**OPTIONS, **TREE, **options}, "full")
 
 
-def test_little_room_is_refused(measure, tmp_path: Path):
-    with pytest.raises(ValueError, match="too little room"):
-        measure(1, free="0 x\n/dev/x 9999 0 9999 0% /\n")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_is_missing_is_the_reason(measure, tmp_path: Path):
-    with pytest.raises(HostFailed, match="alpha: mkdir: .*missing"):
-        measure(1, free="", folder=str(tmp_path / "missing"))
-    with pytest.raises(ValueError, match="absolute"):
-        measure(1, folder="var/tmp")
-
-
-@pytest.mark.parametrize("said", ["", "df: no", "a b c -1", "a b c 1e9\n"])
-def test_an_answer_without_room_is_refused(said: str):
-    with pytest.raises(ValueError, match="df does not say"):
-        benchmark.parse_free(said)
-
-
-@pytest.mark.parametrize("found", [["aes128-ctr", 7], ["-oProxyCommand=x"], ["a b"], ["aes128-ctr\nx"], [None]])
-def test_what_cannot_be_a_cipher_is_refused(found: list[object]):
-    with pytest.raises(ValueError, match="cannot be any"):
-        benchmark.parse_ciphers(found)
+def test_options_are_passed_on():
+    given = {"exclude": ["*.tmp"], "seconds": 30, "bytes": "500M", "port": 5000, "methods": "measured"}
+    request = benchmark.parse_request({**OPTIONS, **TREE, **given}, "none")
+    assert (request.measure.seconds, request.measure.bytes) == (30, 500 << 20)
+    assert list(request.measure.rules) == ["- *.tmp"] and list(request.measure.ports) == [5000]
+    assert (request.tries, request.trust) == (True, "none")
+    alone = benchmark.parse_request(OPTIONS, "full")
+    assert (alone.measure.src, alone.measure.dest) == ("", "")

@@ -18,6 +18,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.link_memor
     UNKNOWN,
     KnownLine,
     keep_line,
+    keep_measured_line,
     recall_line,
 )
 
@@ -41,6 +42,17 @@ def test_the_next_transfer_knows_what_was_found_between_these_hosts_in_this_dire
     assert keep(memory, LONG, 12) == KnownLine(12, "bbr")
     assert recall_line(memory, ("new", "old")) == UNKNOWN
     assert keep(memory, {**LONG, "found": ""}, 8, KnownLine(12, "bbr")) == KnownLine(8, "")
+
+
+def test_a_benchmark_tells_how_many_connections_pay_unless_a_transfer_has_found_that(memory: Memory) -> None:
+    keep_measured_line(memory, HOSTS, 8, 0.001)
+    keep_measured_line(memory, HOSTS, 1, 0.1)
+    assert recall_line(memory, HOSTS) == UNKNOWN
+    keep_measured_line(memory, HOSTS, 8, 0.1)
+    assert recall_line(memory, HOSTS) == KnownLine(8, "")
+    found = keep(memory, LONG, 12)
+    keep_measured_line(memory, HOSTS, 4, 0.1)
+    assert recall_line(memory, HOSTS) == found
 
 
 def test_of_a_short_line_nothing_is_kept_and_a_short_transfer_tells_nothing(memory: Memory) -> None:
