@@ -32,10 +32,8 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.job_pro
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.jobs import make_runs
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.metrics import write_metrics
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.planning import apply_defaults, plan
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.report_text import (
-    render_overall,
-    render_report,
-)
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.report_page import make_overview
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.report_text import render_overall
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.run import BackupRun
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.state import parse_record
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.store import BackupStore
@@ -129,8 +127,9 @@ class ActionModule(ConductAction):
             busy=busy,
         )
         at = now_text()
-        report = {"at": at, "jobs": [one.dump() for one in health]}
-        store.report(report, render_report(health, at))
+        by = options["started_by"]
+        report = {"at": at, "by": by, "jobs": [one.dump() for one in health]}
+        unmade = store.report(report, lambda earlier: make_overview(health, at, by, earlier))
         sick = find_sick(health)
         path = store.path_of_report() if store.writes else ""
         summary = summarize(health, list(made.values()), sick, at, path, check_mode=not store.writes)
@@ -148,8 +147,9 @@ class ActionModule(ConductAction):
         for line in render_overall([one for one in health if one.id not in sick_ids], path):
             say(line)
         lost = messages.send_end(options["wanted"], sick, **sections)
+        warnings = [*([unmade] if unmade else []), *lost]
         return {
             "summary": summary,
             "failures": [one._asdict() for one in sick],
-            **({"warnings": lost} if lost else {}),
+            **({"warnings": warnings} if warnings else {}),
         }

@@ -481,6 +481,28 @@ figures:
       description: Regular files in the previous snapshot.
       type: int
       sample: 49980
+space:
+  description: The room on the file system of the repository.
+  returned: with O(action=list)
+  type: dict
+  version_added: 0.3.0
+  contains:
+    bytes_total:
+      description: Its size.
+      type: int
+      sample: 4000787030016
+    bytes_free:
+      description: The bytes that users other than root can still write.
+      type: int
+      sample: 1200236109004
+    files_total:
+      description: The number of inodes, V(null) if it is not fixed.
+      type: int
+      sample: 244195328
+    files_free:
+      description: The inodes that are free, V(null) if their number is not fixed.
+      type: int
+      sample: 230112233
 snapshots:
   description: The snapshots, the oldest first, then the unfinished one.
   returned: with O(action=list)

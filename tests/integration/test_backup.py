@@ -103,7 +103,7 @@ def test_days(hosts: Testbed, backups: Backups) -> None:
     assert f"longhaul_backup_snapshots{{{labels}}} 2" in lines
     assert f'longhaul_backup_state{{{labels},state="failed"}} 0' in lines
     assert textfile.stat().st_mode & 0o777 == 0o644 and os.listdir(textfile.parent) == [textfile.name]
-    assert "alpha/several" in (backups.folder / "report.md").read_text()
+    assert "alpha/several" in (backups.folder / "report.html").read_text()
     made = [json.loads(line) for line in (kept[0].parents[1] / "history.jsonl").read_text().splitlines()]
     assert [(one["act"], one["name"]) for one in made] == [("made", one.parent.name) for one in kept]
     assert all(one["by"].endswith(f"@{platform.node()}") and one["job"] == "alpha/data" for one in made)

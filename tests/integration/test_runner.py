@@ -155,7 +155,7 @@ def test_a_backup_and_a_restore(hosts: Testbed, data: PrivateData) -> None:
     assert "backup_only=alpha/gone" in failed["next"]
     at_the_end = made.output.rpartition("TASK [")[2]
     assert at_the_end.count("there is nothing on alpha") == 1 and "alpha/data" not in at_the_end
-    assert "backup_only=alpha/gone" in (data.folder / "longhaul-backup/report.md").read_text()
+    assert "backup_only=alpha/gone" in (data.folder / "longhaul-backup/report.html").read_text()
 
     (tree / "file1").unlink()
     asked = {"backup_jobs": jobs[:1], "restore_dest": "/data/restored"}

@@ -82,6 +82,22 @@ def _iso(seconds: int | None) -> str | None:
     return None if seconds is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
+def _find_space(path: str) -> dict[str, int | None]:
+    """Return the room of a file system; without a fixed number of inodes, theirs is None.
+
+    Check mode makes no folder for the job, so the nearest one that exists counts.
+    """
+    while not os.path.exists(path) and path != os.path.dirname(path):
+        path = os.path.dirname(path)
+    room = os.statvfs(path)
+    return {
+        "bytes_total": room.f_blocks * room.f_frsize,
+        "bytes_free": room.f_bavail * room.f_frsize,
+        "files_total": room.f_files or None,
+        "files_free": room.f_favail if room.f_files else None,
+    }
+
+
 class ChangeResult(NamedTuple):
     """The result of an action that tells nothing else."""
 
@@ -98,10 +114,11 @@ class FinishResult(NamedTuple):
 
 
 class ListResult(NamedTuple):
-    """The snapshots that there are; see RETURN."""
+    """The snapshots that there are, and the room for more; see RETURN."""
 
     changed: bool
     snapshots: list[dict[str, object]]
+    space: dict[str, int | None]
 
 
 class PruneResult(NamedTuple):
@@ -208,6 +225,7 @@ class _Actions:
                 }
                 for item in listing(self._series, self._now)
             ],
+            _find_space(self._series.path),
         )
 
     def history(self) -> HistoryResult:

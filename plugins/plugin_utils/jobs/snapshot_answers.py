@@ -31,6 +31,7 @@ _STATES = ("complete", "aside", "unfinished", "removing")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _LONGEST = 1_000  # characters of a shown text
 _MOST = 100_000  # snapshots, rules or counts
+_ROOM = ("bytes_total", "bytes_free", "files_total", "files_free")
 _LARGEST = 1 << 63  # what is larger counts nothing that a host has
 
 
@@ -42,6 +43,7 @@ class SnapshotInfo(TypedDict):
     time: str
     age: int
     reason: str  # why it was set aside
+    verified: str | None  # when its contents were last found to be intact
 
 
 class ShownProblem(TypedDict):
@@ -89,7 +91,11 @@ def _parse_snapshot(values: Mapping[str, Any]) -> SnapshotInfo:
     except ValueError:
         raise WrongShape(f"the time of a snapshot is {time!r}") from None
     reason = one_line(optional(values, "reason", str) or "")[:_LONGEST]
-    return {"name": name, "state": state, "time": time, "age": member(values, "age", int), "reason": reason}
+    verified = optional(values, "verified", str)
+    if verified is not None and not _TIME.fullmatch(verified):
+        raise WrongShape(f"a snapshot was verified at {verified!r}")
+    age = member(values, "age", int)
+    return {"name": name, "state": state, "time": time, "age": age, "reason": reason, "verified": verified}
 
 
 def _name(value: object, what: str) -> str:
@@ -112,6 +118,12 @@ def _counts(value: object, what: str) -> dict[str, int]:
     if any(not 0 <= count < _LARGEST for count in found.values()):
         raise WrongShape(f"{what} has a number that cannot be")
     return found
+
+
+def _space(value: object, what: str) -> Mapping[str, int]:
+    """Return the room of a repository; what is not known is left out."""
+    room = as_object(value, what)
+    return _counts({name: one for name, one in room.items() if name in _ROOM and one is not None}, what)
 
 
 def _checked(value: object, what: str) -> Mapping[str, object]:
@@ -140,6 +152,7 @@ _MEMBERS: Mapping[str, Callable[[object, str], Any]] = {
     "name": lambda value, what: "" if value == "" else _name(value, what),  # empty: none was finished
     "figures": _counts,
     "snapshots": lambda value, _what: parse_snapshots(value),
+    "space": _space,
     "kept": _kept,
     "removed": lambda value, what: [_name(one, what) for one in list_of(value, what, str)],
     "checked": _checked,

@@ -13,11 +13,12 @@ import html
 import math
 import time
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ..common.host_text import page_text
 from .model import BarChart, Cell, Chart, Column, Curve, LineChart, Mark, Span, Table, Timeline, Unit, format_duration
 
+T = TypeVar("T")
 _WIDTH, _LEFT, _RIGHT = 380, 62, 12
 _TOP, _HEIGHT, _FOOT = 12, 132, 34  # of the drawn area, and of the labels of its times
 _LONGEST_LABEL = 46  # characters of one that is drawn
@@ -223,11 +224,11 @@ def _draw_timeline(chart: Timeline, number: int) -> str:
 # Figures
 
 
-def thin(rows: Sequence[Sequence[Cell]], most: int = _MOST_ROWS) -> list[Sequence[Cell]]:
-    """Return at most so many rows, evenly chosen, the first and the last among them."""
-    if len(rows) <= most:
-        return list(rows)
-    return [rows[round(number * (len(rows) - 1) / (most - 1))] for number in range(most)]
+def thin(items: Sequence[T], most: int = _MOST_ROWS) -> list[T]:
+    """Return at most so many items, evenly chosen, the first and the last among them."""
+    if len(items) <= most:
+        return list(items)
+    return [items[round(number * (len(items) - 1) / (most - 1))] for number in range(most)]
 
 
 def _line_figures(chart: LineChart) -> Table:

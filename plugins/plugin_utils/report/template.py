@@ -30,7 +30,7 @@ a{color:var(--accent)}
 small{display:block;font-size:.82em}
 .wrap{overflow-wrap:anywhere;white-space:pre-wrap}
 .good{color:var(--good)}.caution{color:var(--caution)}.bad{color:var(--bad)}
-.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,210px),1fr));gap:8px;margin:0 0 12px}
+.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,172px),1fr));gap:8px;margin:0 0 12px}
 .facts div{background:var(--card);border:1px solid var(--line);border-radius:6px;padding:8px 12px;min-width:0}
 dt{color:var(--dim);font-size:.82rem}
 dd{margin:0;font-weight:600;overflow-wrap:anywhere}
@@ -89,6 +89,7 @@ header,main,footer{padding-left:12px;padding-right:12px}
 .cards,.cards tbody,.cards tfoot,.cards tr,.cards caption{display:block}
 .cards tr{border:1px solid var(--line);border-radius:6px;margin:0 0 8px;padding:4px 8px;background:var(--card)}
 .cards th,.cards td{display:flex;gap:12px;justify-content:space-between;border-bottom:0;padding:3px 0;text-align:right}
+.cards tfoot th,.cards tfoot td{border-top:0}
 .cards tbody th,.cards tfoot th{display:block;text-align:left;font-size:1rem}
 .cards td::before{content:attr(data-l);color:var(--dim);text-align:left;flex:none;max-width:45%}
 .cards td.e{display:none}

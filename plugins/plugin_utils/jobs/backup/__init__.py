@@ -10,5 +10,6 @@
 * ``run``: one call of the action backup_run, which drives the workflows with ``fleet/scheduler``;
 * ``transfers``: the transfers of a backup, and what its snapshot must hold; ``hosts``: questions to its hosts;
 * ``store``: records, states, claims and reports on the control node;
-* ``health``: the state of all jobs; ``metrics``: the same for Prometheus; ``report_text``: reports for people.
+* ``health``: the state of all jobs; ``metrics``: the same for Prometheus; ``report_text``: lines for the terminal;
+  ``report_page``: the page for people.
 """

@@ -38,11 +38,14 @@ class JobHealth:
     age: int | None  # seconds, of the newest complete snapshot
     is_stale: bool = False  # also where another state counts
     busy: str = ""  # why it did not run: another run is at work
+    stale_after: int | None = None  # seconds; None: it never is
 
     def dump(self) -> dict[str, object]:
-        """Return it as reports have it: one object with the members of the record."""
+        """Return it as reports have it: one object with the members of the record, without the runs before."""
         own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "record"}
-        return {**(self.record.dump() if self.record else {}), **own}
+        record = self.record.dump() if self.record else {}
+        record.pop("history", None)
+        return {**record, **own}
 
 
 def judge(
@@ -109,6 +112,7 @@ def _judge_one(
         age=age,
         is_stale=is_stale,
         busy=busy,
+        stale_after=limit or None,
     )
 
 

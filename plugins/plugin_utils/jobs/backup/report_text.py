@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reports of backups for people: the lines about one backup, the report on all jobs, and its lines. Pure."""
+"""The lines about backups for the terminal: those about one, and those about all. Pure."""
 
 from __future__ import annotations
 
@@ -10,34 +10,12 @@ from collections.abc import Sequence
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
-from ...common.host_text import markdown_code, markdown_list, markdown_row
 from ...common.units import format_bytes, format_size
-from ..hook_steps import HookRun
 from .health import ASIDE, FAILED, NEVER, OK, STALE, JobHealth
 from .state import BackupRecord, PathTransfer
 
 _MOST_LINES = 50  # of jobs that are in the same state
 _WORDS = {FAILED: "FAILED", ASIDE: "SET ASIDE", STALE: "STALE", NEVER: "not run yet", OK: "ok"}
-_CELLS = {FAILED: "**failed**", ASIDE: "set aside", STALE: "**stale**", NEVER: "not run yet", OK: "ok"}
-
-
-def render_report(health: Sequence[JobHealth], at: str) -> str:
-    """Return the report on all jobs in Markdown."""
-    lines = [
-        "# Backups",
-        "",
-        f"Made {at}. All times are UTC.",
-        "",
-        "| job | repository | state | last run | seconds | newest snapshot | snapshots | size | new | removed |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-        *map(_row, health),
-    ]
-    for one in health:
-        record = one.record or BackupRecord(one.id)
-        texts = [*one.why, *([f"busy: {one.busy}"] if one.busy else []), *record.notes, *map(_hook, record.hooks)]
-        if texts:
-            lines += markdown_list(one.id, [*texts, *([one.next] if one.next else [])])
-    return "\n".join([*lines, ""])
 
 
 def render_overall(health: Sequence[JobHealth], path: str) -> list[str]:
@@ -73,28 +51,6 @@ def render_summary(record: BackupRecord, predicted: bool) -> list[str]:
     lines += [f"warning: {note}" for note in record.notes]
     lines += [f"failed in {failure.step}: {failure.reason}" for failure in record.failures]
     return "\n".join(lines).splitlines()
-
-
-def _row(one: JobHealth) -> str:
-    record = one.record or BackupRecord(one.id)
-    return markdown_row(
-        one.id,
-        f"{one.repository['host']}:{markdown_code(one.repository['path'])}",
-        _CELLS[one.state],
-        record.at,
-        record.duration if one.record else "",
-        record.newest or "none",
-        record.snapshots or "",
-        "" if record.size is None else format_bytes(record.size),
-        format_bytes(record.figures["new_bytes"]) if "new_bytes" in record.figures else "",
-        len(record.removed),
-    )
-
-
-def _hook(hook: HookRun) -> str:
-    """Return the line about a hook that ran."""
-    code = "" if hook.rc is None else f" (rc {hook.rc})"
-    return f"hook {hook.name} ({hook.kind}) on {hook.host}: {hook.result}{code}{', changed' * hook.changed}"
 
 
 def _transfer(one: PathTransfer, predicted: bool) -> str:

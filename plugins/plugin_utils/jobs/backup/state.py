@@ -89,6 +89,17 @@ class ListedSnapshot:
     state: str  # complete, aside, unfinished or removing
     time: str
     reason: str = ""  # why it was set aside
+    verified: str | None = None  # when its contents were last found to be intact
+
+
+@dataclass
+class RepositorySpace:
+    """The room on the file system of a repository. None: not known, or no fixed number."""
+
+    bytes_total: int | None = None
+    bytes_free: int | None = None
+    files_total: int | None = None
+    files_free: int | None = None
 
 
 @dataclass
@@ -115,6 +126,7 @@ class SnapshotList:
     """The snapshots of the job."""
 
     snapshots: list[ListedSnapshot]
+    space: RepositorySpace | None = None
 
 
 @dataclass
@@ -245,6 +257,22 @@ def parse_state(value: object) -> BackupState:
     return parse_dataclass(BackupState, value, "the state")
 
 
+MOST_RUNS = 60  # of a job, whose figures are kept
+
+
+@dataclass
+class RunFigures:
+    """The figures of a run that charts show. None: not known."""
+
+    at: str  # when it ended
+    failed: bool = False
+    new_bytes: int | None = None
+    size: int | None = None
+    duration: float = 0
+    bytes_free: int | None = None
+    files_free: int | None = None
+
+
 @dataclass
 class BackupRecord:
     """A backup as reports and the next run read it. An earlier version may have left out something."""
@@ -271,6 +299,11 @@ class BackupRecord:
     removed: list[str] = field(default_factory=list)
     check: dict[str, object] = field(default_factory=dict)  # empty if nothing was checked
     run_id: str = ""  # of the run of the role
+    oldest: str | None = None  # when the oldest complete snapshot was begun
+    verified: str | None = None  # when the contents of a snapshot were last found to be intact
+    failing_since: str = ""  # when the first of the runs began that have failed in a row
+    space: RepositorySpace | None = None
+    history: list[RunFigures] = field(default_factory=list)  # the oldest first, at most MOST_RUNS
 
     def dump(self) -> dict[str, object]:
         """Return what files and results hold: every member, also those that are None."""
@@ -322,6 +355,11 @@ def make_record(run: Run, state: BackupState, ended: str, before: BackupRecord |
         removed=pruned.removed,
         check={**said.check.checked, "sound": said.check.sound} if said.check else {},
         run_id=state.run_id,
+        oldest=last.oldest,
+        verified=last.verified,
+        failing_since=(before.failing_since if before else "") or state.at if state.failures else "",
+        space=said.list.space if said.list else None,
+        history=last.history,
     )
     # A repository without any of its snapshots is taken for another disk, and the next run is to say so again.
     if said.list and (said.list.snapshots or not expected_snapshots(run, before)):
@@ -331,7 +369,24 @@ def make_record(run: Run, state: BackupState, ended: str, before: BackupRecord |
         record.aside = _tell_aside([one for one in said.list.snapshots if one.state == "aside"])
         record.newest = present[-1].time if present else None
         record.snapshots = len(complete) - len(pruned.removed)
+        left = [one for one in present if one.name not in pruned.removed]
+        record.oldest = left[0].time if left else None
+        record.verified = max((one.verified for one in complete if one.verified), default=None)
+    record.history = [*record.history, _figures_of(record)][-MOST_RUNS:]
     return record
+
+
+def _figures_of(record: BackupRecord) -> RunFigures:
+    space = record.space or RepositorySpace()
+    return RunFigures(
+        at=record.ended,
+        failed=bool(record.failures),
+        new_bytes=record.figures.get("new_bytes"),
+        size=record.size,
+        duration=record.duration,
+        bytes_free=space.bytes_free,
+        files_free=space.files_free,
+    )
 
 
 def is_future(at: str, now: str) -> bool:

@@ -7,12 +7,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ...common.files import Folder
 from ...common.refusal import Refusal
+from ...report.archive import keep_earlier, save_page
+from ...report.model import EarlierReport, Page
 from .state import BackupRecord, BackupState, parse_record, parse_state
+
+_OVERALL = "report"  # the name of the report on all backups
 
 
 class BackupStore:
@@ -28,7 +32,7 @@ class BackupStore:
 
     def path_of_report(self) -> str:
         """Return the path of the report for people."""
-        return self._folder.path_of("report.md")
+        return self._folder.path_of(f"{_OVERALL}.html")
 
     def read(self, run_id: str) -> BackupRecord | None:
         """Return the last record of a backup, None if there is none. Raises Refusal if it cannot be read."""
@@ -85,10 +89,14 @@ class BackupStore:
                     found[run_id] = str(values.get("reason") or "")
         return found
 
-    def report(self, report: Mapping[str, Any], text: str) -> None:
-        """Write the report on all backups, for programs and for people. Raises OSError."""
-        self._folder.save("report.json", report)
-        self._folder.write("report.md", text)
+    def report(self, report: Mapping[str, Any], make: Callable[[Sequence[EarlierReport]], Page]) -> str:
+        """Write the report on all backups, for programs and for people, and keep the one before. Raises OSError.
+
+        Return why that for people could not be written, empty if it was.
+        """
+        keep_earlier(self._folder, _OVERALL)
+        self._folder.save(f"{_OVERALL}.json", report)
+        return save_page(self._folder, _OVERALL, make)
 
 
 def _job(run_id: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
 from ...common.units import both_times, format_bytes, seconds_of
+from ...report.charts import thin
 from ...report.model import (
     Bar,
     BarChart,
@@ -119,9 +120,7 @@ def sum_over_time(lines: Mapping[str, Sequence[Point]], most: int = 200) -> list
         if found and found[-1].at == at:
             found.pop()
         found.append(Point(at, max(0.0, total)))
-    if len(found) > most:
-        found = [found[round(number * (len(found) - 1) / (most - 1))] for number in range(most)]
-    return found
+    return thin(found, most)
 
 
 def changed_charts(state: MigrationState) -> list[BarChart]:

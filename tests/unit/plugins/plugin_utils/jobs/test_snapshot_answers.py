@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from typing import Any
 
 import pytest
@@ -34,8 +35,28 @@ def test_a_list_of_the_module_is_understood(tmp_path: Any) -> None:
     (tmp_path / "web1/data" / NAME / "data").mkdir(parents=True)
     holders = actions.Holders(lambda _path: None, lambda _path: None)
     done = actions.do_action("list", (str(tmp_path), "web1", "data"), {}, holders)
-    listed = parse_answer({**done.result, "warnings": []})["snapshots"]
+    answer = parse_answer({**done.result, "warnings": []})
+    listed = answer["snapshots"]
+    room = os.statvfs(tmp_path)
+    assert answer["space"]["bytes_total"] == room.f_blocks * room.f_frsize > answer["space"]["bytes_free"] > 0
     assert [(one["name"], one["state"]) for one in listed] == [(NAME, "complete"), (".unfinished", "unfinished")]
+
+
+def test_the_room_of_a_job_without_a_folder_is_that_of_its_repository(tmp_path: Any) -> None:
+    holders = actions.Holders(lambda _path: None, lambda _path: None)
+    done = actions.do_action("list", (str(tmp_path), "web1", "data"), {}, holders, dry=True)
+    assert done.result["snapshots"] == [] and done.result["space"]["bytes_free"] > 0
+
+
+@pytest.mark.parametrize("space", [5, {"bytes_free": "5"}, {"bytes_free": -1}, {"bytes_total": 1 << 70}])
+def test_room_that_cannot_be_is_refused(space: object) -> None:
+    with pytest.raises(WrongShape):
+        parse_answer({"space": space, "warnings": []})
+
+
+def test_room_that_is_not_known_and_what_else_is_said_of_it_are_left_out() -> None:
+    space = {"bytes_free": 5, "files_free": None, "x\x1b": 1}
+    assert parse_answer({"space": space, "warnings": []})["space"] == {"bytes_free": 5}
 
 
 @pytest.mark.parametrize(
@@ -52,6 +73,7 @@ def test_a_list_of_the_module_is_understood(tmp_path: Any) -> None:
         [{**ONE, "state": ["complete"]}],
         [{**ONE, "time": "| <b>"}],
         [{**ONE, "age": "5"}],
+        [{**ONE, "verified": "yesterday"}],
         [{**ONE, "age": True}],
     ],
 )

@@ -15,14 +15,13 @@ from typing import Any
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.health import find_sick, judge, summarize
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.metrics import write_metrics
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.report_text import (
-    render_overall,
-    render_report,
-)
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.report_text import render_overall
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.state import (
+    MOST_RUNS,
     BackupRecord,
     BackupState,
     PathTransfer,
+    RunFigures,
     StepFailure,
     make_record,
 )
@@ -54,6 +53,10 @@ SAID = {
 }
 
 
+def figures(number: int, free: int) -> RunFigures:
+    return RunFigures(f"2026-11-{number:02d}T11:00:00Z", False, 2, 5, 60, free, 100)
+
+
 def record(said: Any = None, failures: Any = (), before: BackupRecord | None = None) -> BackupRecord:
     state = BackupState("2026-11-21T10:59:58Z", notes=["one", "one"], failures=[*failures])
     state.said.update(SAID if said is None else said)
@@ -79,7 +82,6 @@ def test_a_job_at_which_another_run_is_at_work_keeps_its_state_and_its_metrics()
     assert write_metrics(found) == write_metrics(judge(runs, records, [], [], NOON))
     assert summarize(found, [], [], "", "", check_mode=False)["busy"] == 1
     assert f"BUSY web1/data: 1 snapshot, the newest of 2026-11-21T11:00:00Z: {why}" in render_overall(found, "")
-    assert f"- busy: {why}" in render_report(found, "")
     # A run that did nothing else has not done what it was asked for, and one that never ends is noticed.
     (alone,) = find_sick(judge(runs[:1], records, ids[:1], [], NOON, busy={ids[0]: why}))
     assert (alone.name, alone.what, alone.reason) == ("web1/data", "is busy", why) and "Wait" in alone.next
@@ -196,7 +198,7 @@ def test_the_figures_of_a_run_add_up_what_it_made():
         runs, [well, replace(sick, id="web2/data")], [run["id"] for run in runs], ["web1/data", "web2/data"], NOON
     )
     failures = find_sick(entries)
-    found = summarize(entries, [well, sick], failures, "2026-11-21T12:00:00Z", "/srv/report.md", check_mode=False)
+    found = summarize(entries, [well, sick], failures, "2026-11-21T12:00:00Z", "/srv/report.html", check_mode=False)
     assert (found["jobs"], found["wanted"], found["made"], found["ok"], found["failed"]) == (2, 2, 2, 1, 1)
     assert (found["bytes_sent"], found["bytes_new"], found["removed"]) == (12, 4, 2)
     assert [(one["name"], one["reason"]) for one in found["failed_jobs"]] == [("web2/data", "transfer: no space")]
@@ -216,3 +218,22 @@ def test_a_snapshot_of_the_future_is_named_and_never_the_newest():
     assert state(wrong, run=run)[0] == "stale"
     assert "longhaul_backup_newest_timestamp_seconds{" not in write_metrics(judge([RUN], [wrong], [], [], NOON))
     assert "longhaul_backup_newest_timestamp_seconds{" in write_metrics(judge([RUN], [found], [], [], NOON))
+
+
+def test_a_record_keeps_the_figures_of_so_many_runs_and_since_when_they_fail():
+    space = {"bytes_free": 7, "bytes_total": 70, "files_free": 3}
+    listed = {"snapshots": [{**OLDER, "verified": "2026-11-20T12:00:00Z"}, COMPLETE], "space": space}
+    good = record({**SAID, "list": listed, "prune": {}})
+    assert (good.oldest, good.verified, good.failing_since) == (OLDER["time"], "2026-11-20T12:00:00Z", "")
+    assert (good.space.bytes_free, good.space.files_total) == (7, None)
+    assert good.history == [RunFigures(good.ended, False, 2, 5, 62, 7, 3)]
+    assert record({**SAID, "list": listed}).oldest == COMPLETE["time"]  # the older one was pruned
+    failed = record({}, [StepFailure("transfer", "no room")], good)
+    assert (failed.failing_since, failed.oldest, failed.space) == (failed.at, OLDER["time"], None)
+    again = record({}, [StepFailure("transfer", "no room")], replace(failed, failing_since="2026-11-01T00:00:00Z"))
+    assert again.failing_since == "2026-11-01T00:00:00Z" and record(before=again).failing_since == ""
+    assert [one.failed for one in again.history] == [False, True, True]
+    many = replace(good, history=[figures(1, number) for number in range(100)])
+    assert len(record(before=many).history) == MOST_RUNS
+    (shown,) = judge([RUN], [good], [RUN["id"]], [RUN["id"]], NOON)
+    assert shown.stale_after == 2 * DAY and "history" not in shown.dump() and shown.dump()["space"]["bytes_free"] == 7

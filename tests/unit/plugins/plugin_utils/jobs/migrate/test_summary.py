@@ -13,7 +13,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.jobs i
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report import find_failures, summarize
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.verify import tell_found
 
-ABOUT = ("sync", False, "2026-11-21T12:00:00Z", "root@node", "/srv/report.md")
+ABOUT = ("sync", False, "2026-11-21T12:00:00Z", "root@node", "/srv/report.html")
 TOTALS = {"entries": 5, "bytes": 100, "bytes_apparent": 200, "bytes_sent": 60, "files_deleted": 1}
 
 

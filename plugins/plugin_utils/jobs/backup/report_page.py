@@ -1,0 +1,477 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The report on all backups as a page for people. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
+
+from ...common.units import both_times, format_bytes, format_size, seconds_of
+from ...report.charts import thin
+from ...report.model import (
+    Cell,
+    Chart,
+    ChartRow,
+    Column,
+    Curve,
+    Detail,
+    EarlierReport,
+    Fact,
+    FactList,
+    LineChart,
+    Notice,
+    NoticeList,
+    Page,
+    PageBlock,
+    Point,
+    Section,
+    Table,
+    Tone,
+    Unit,
+    format_duration,
+)
+from ..hook_steps import HookRun
+from .health import ASIDE, FAILED, NEVER, OK, SICK, STALE, JobHealth
+from .state import BackupRecord, PathTransfer, RepositorySpace, RunFigures
+
+_DAY = 86400
+_MOST_NOTICES = 5  # in the headline: the table has all
+_MOST_DETAILS = 25  # jobs, the sick ones first; the file of each job has the rest
+_MOST_ROWS = 100
+_MOST_CURVES = 4
+_MOST_POINTS = 300  # of the room of a repository, whatever the number of its jobs
+_LONGEST_REASON = 200  # characters in the table of all jobs
+_TREND_DAYS = 30.0  # of which the day is told on which a repository is full
+_FULL = 0.05  # share of bytes or inodes below which a repository needs attention
+_SOON = 14.0  # days until one is full from which on it needs attention
+_STATES = {
+    FAILED: ("failed", Tone.BAD),
+    ASIDE: ("set aside", Tone.CAUTION),
+    STALE: ("stale", Tone.BAD),
+    NEVER: ("not run yet", Tone.PLAIN),
+    OK: ("well", Tone.GOOD),
+}
+
+
+class RepositoryStanding(NamedTuple):
+    """The room of a repository, and when it will be full as far as can be told."""
+
+    name: str
+    jobs: int
+    space: RepositorySpace
+    at: str  # when that was
+    bytes_a_day: float | None  # that become less
+    days_left: float | None  # None: it does not become full, or that is not known
+    inode_days_left: float | None
+    history: Sequence[RunFigures]  # with free space, the oldest first
+
+
+def make_overview(health: Sequence[JobHealth], now: str, by: str = "", earlier: Sequence[EarlierReport] = ()) -> Page:
+    """Return the page on all backups."""
+    ordered = sorted(health, key=lambda one: (list(_STATES).index(one.state), not one.busy, one.id))
+    repositories = find_repositories(health)
+    notices = [notice for one in ordered for notice in _notices(one)]
+    notices += [notice for one in repositories for notice in _repository_notices(one)]
+    notices.sort(key=lambda one: one.tone is not Tone.BAD)
+    sick = sum(one.state in SICK for one in health)
+    sections = [Section("Jobs", [_job_table(ordered)])]
+    if repositories:
+        sections.append(Section("Repositories", _repository_blocks(repositories)))
+    charts = _charts(health)
+    if charts:
+        sections.append(Section("Over time", [ChartRow(charts)]))
+    if health:
+        sections.append(_details(ordered))
+    return Page(
+        title="Backups",
+        verdict=_verdict(health, sick),
+        tone=Tone.BAD if sick else Tone.CAUTION if notices else Tone.GOOD,
+        facts=_headline(health, repositories, by, len(notices)),
+        attention=notices[:_MOST_NOTICES],
+        attention_left=max(0, len(notices) - _MOST_NOTICES),
+        sections=sections,
+        made_at=_when(now),
+        made_by=by,
+        earlier=earlier,
+    )
+
+
+# The headline
+
+
+def _verdict(health: Sequence[JobHealth], sick: int) -> str:
+    if not health:
+        return "There are no backups."
+    count = Counter(_STATES[one.state][0] for one in health)
+    words = [f"{count[word]} {word}" for word, _tone in _STATES.values() if count[word]]
+    total = counted(len(health), "backup", "backups")
+    return f"{sick} of {total} need attention: {', '.join(words)}." if sick else f"All is well with {total}."
+
+
+def _headline(
+    health: Sequence[JobHealth], repositories: Sequence[RepositoryStanding], by: str, attention: int
+) -> list[Fact]:
+    records = [one.record for one in health if one.record is not None]
+    ends = sorted(one.ended for one in records if one.ended)
+    newest = sorted(one.newest for one in records if one.newest)
+    oldest = sorted(one.oldest for one in records if one.oldest)
+    verified = sorted(one.verified for one in records if one.verified)
+    size = sum(one.size or 0 for one in records)
+    hosts = len({one.host for one in health})
+    daily = [rate for one in records if (rate := new_bytes_a_day(one.history)) is not None]
+    full = [one for one in repositories if one.days_left is not None]
+    soonest = min(full, key=lambda one: one.days_left or 0.0, default=None)
+    return [
+        Fact("What is kept", format_bytes(size), f"{counted(len(health), 'backup', 'backups')} of {hosts} hosts"),
+        Fact("Last run", _when(ends[-1]) if ends else "none yet", f"by {by}" if by else ""),
+        Fact("Newest snapshots", _span(newest)),
+        Fact("Oldest snapshot", _when(oldest[0]) if oldest else "not known"),
+        Fact(
+            "Last verified",
+            f"{len(verified)} of {len(health)} once",
+            f"by content, {_span(verified)}" if verified else "no check has read the contents of a snapshot yet",
+        ),
+        Fact("New data", f"{format_bytes(sum(daily))} a day" if daily else "not known yet"),
+        Fact(
+            "Repositories",
+            f"full in about {round(soonest.days_left or 0)} days" if soonest else "not known when full",
+            soonest.name if soonest else f"{counted(len(repositories), 'repository', 'repositories')}",
+            Tone.CAUTION if soonest and (soonest.days_left or 0.0) < _SOON else Tone.PLAIN,
+        ),
+        Fact(
+            "Needs attention",
+            counted(attention, "thing", "things") if attention else "nothing",
+            tone=Tone.BAD if any(one.state in SICK for one in health) else Tone.CAUTION if attention else Tone.GOOD,
+        ),
+    ]
+
+
+def _span(times: Sequence[str]) -> str:
+    """Return the first and the last of sorted times in words."""
+    if not times:
+        return "none"
+    return _when(times[-1]) if times[0] == times[-1] else f"{_when(times[0])} to {_when(times[-1])}"
+
+
+def _when(text: str | None) -> str:
+    return both_times(seconds_of(text) or 0) if text else ""
+
+
+def _notices(one: JobHealth) -> list[Notice]:
+    record = one.record or BackupRecord(one.id)
+    word, tone = _STATES[one.state]
+    found = []
+    if one.state in SICK:
+        since = f" since {_when(record.failing_since)}" if record.failing_since and one.state == FAILED else ""
+        found.append(Notice(f"{one.id}: {word}{since}", "\n".join(one.why), one.next, tone))
+    if record.check and not record.check.get("sound", True):
+        told = "A check found contents or names that are not as they were. See the output of that run."
+        found.append(Notice(f"{one.id}: damaged", told))
+    if one.busy:
+        found.append(Notice(f"{one.id}: busy", one.busy, tone=Tone.CAUTION))
+    return [*found, *(Notice(one.id, text, tone=Tone.CAUTION) for text in record.notes)]
+
+
+# The table of all jobs
+
+
+def _job_table(health: Sequence[JobHealth]) -> Table:
+    numbers = ("Snapshots", "Size", "New a day", "Took")
+    titles = ("Job", "State", "Newest snapshot", "Oldest", *numbers, "Last verified", "Failing since")
+    columns = [Column(title, is_number=title in numbers) for title in titles]
+    records = [one.record for one in health if one.record is not None]
+    daily = [rate for one in records if (rate := new_bytes_a_day(one.history)) is not None]
+    foot = (
+        Cell(f"Sum of {len(health)}"),
+        Cell(f"{sum(one.state in SICK for one in health)} sick"),
+        Cell(""),
+        Cell(""),
+        Cell(f"{sum(one.snapshots or 0 for one in records):,}"),
+        Cell(format_bytes(sum(one.size or 0 for one in records))),
+        Cell(format_bytes(sum(daily)) if daily else ""),
+        Cell(""),
+        Cell(""),
+        Cell(""),
+    )
+    return Table("All backups, the sick ones first", columns, [_job_row(one) for one in health], foot)
+
+
+def _job_row(one: JobHealth) -> Sequence[Cell]:
+    record = one.record or BackupRecord(one.id)
+    word, tone = _STATES[one.state]
+    why = ". ".join(one.why)
+    cut = f"{why[:_LONGEST_REASON]}…" if len(why) > _LONGEST_REASON else why
+    rate = new_bytes_a_day(record.history)
+    return (
+        Cell(one.id, note=f"in {one.repository['host']}:{one.repository['path']}"),
+        Cell("busy" if one.busy else word, tone, cut or one.busy),
+        Cell(_when(record.newest) or "none", Tone.BAD if one.is_stale else Tone.PLAIN, _age(one)),
+        Cell(_when(record.oldest)),
+        Cell("" if record.snapshots is None else f"{record.snapshots:,}"),
+        Cell("" if record.size is None else format_bytes(record.size)),
+        Cell("" if rate is None else format_bytes(rate)),
+        Cell(format_duration(record.duration) if one.record else ""),
+        Cell(_when(record.verified) or "never"),
+        Cell(_when(record.failing_since), Tone.BAD if record.failing_since else Tone.PLAIN),
+    )
+
+
+def _age(one: JobHealth) -> str:
+    if one.age is None:
+        return ""
+    limit = f", stale after {format_duration(one.stale_after)}" if one.stale_after else ""
+    return f"{format_duration(one.age)} old{limit}"
+
+
+def new_bytes_a_day(history: Sequence[RunFigures]) -> float | None:
+    """Return the new bytes of snapshots in a day, without the first run, to which all is new. None: not known."""
+    known = [(one.at, one.new_bytes) for one in history if one.new_bytes is not None]
+    if len(known) < 2:
+        return None
+    length = (seconds_of(known[-1][0]) or 0) - (seconds_of(known[0][0]) or 0)
+    return sum(count for _at, count in known[1:]) * _DAY / length if length >= _DAY / 4 else None
+
+
+# Repositories
+
+
+def find_repositories(health: Sequence[JobHealth]) -> list[RepositoryStanding]:
+    """Return the repositories whose room is known or once was, in the order of the jobs."""
+    jobs: dict[str, list[JobHealth]] = {}
+    for one in health:
+        jobs.setdefault(f"{one.repository['host']}:{one.repository['path']}", []).append(one)
+    return [_standing_of(name, members) for name, members in jobs.items()]
+
+
+def _standing_of(name: str, jobs: Sequence[JobHealth]) -> RepositoryStanding:
+    records = [one.record for one in jobs if one.record is not None]
+    history = [figures for record in records for figures in record.history if figures.bytes_free is not None]
+    history.sort(key=lambda figures: figures.at)
+    history = thin(history, _MOST_POINTS)
+    last = max((record for record in records if record.space is not None), key=lambda one: one.ended, default=None)
+    space = last.space if last is not None and last.space is not None else RepositorySpace()
+    used = used_a_day([(figures.at, float(figures.bytes_free or 0)) for figures in history])
+    inodes = used_a_day(
+        [(figures.at, float(figures.files_free)) for figures in history if figures.files_free is not None]
+    )
+    return RepositoryStanding(
+        name,
+        len(jobs),
+        space,
+        last.ended if last is not None else "",
+        used,
+        space.bytes_free / used if used and used > 0 and space.bytes_free is not None else None,
+        space.files_free / inodes if inodes and inodes > 0 and space.files_free is not None else None,
+        history,
+    )
+
+
+def used_a_day(free: Sequence[tuple[str, float]]) -> float | None:
+    """Return how much less is free each day, by the least squares of the last 30 days. None: known for too short."""
+    points = [((seconds_of(at) or 0) / _DAY, value) for at, value in free]
+    points = [(day, value) for day, value in points if day >= points[-1][0] - _TREND_DAYS]
+    if len(points) < 3 or points[-1][0] - points[0][0] < 1:
+        return None
+    middle = sum(day for day, _value in points) / len(points)
+    spread = sum((day - middle) ** 2 for day, _value in points)
+    return -sum((day - middle) * value for day, value in points) / spread if spread else None
+
+
+def _repository_notices(one: RepositoryStanding) -> list[Notice]:
+    space, found = one.space, []
+    for what, free, total, left in (
+        ("room", space.bytes_free, space.bytes_total, one.days_left),
+        ("inodes", space.files_free, space.files_total, one.inode_days_left),
+    ):
+        is_low = free is not None and total and free < _FULL * total
+        if is_low or (left is not None and left < _SOON):
+            shown = "not known" if free is None else format_bytes(free) if what == "room" else f"{free:,}"
+            when = f"; full in about {max(0, round(left))} days" if left is not None else ""
+            advice = "Prune more, or give it more room, before backups fail."
+            found.append(Notice(f"{one.name} has little {what} left", f"{shown} free{when}", advice, Tone.CAUTION))
+    return found
+
+
+def _repository_blocks(repositories: Sequence[RepositoryStanding]) -> list[PageBlock]:
+    numbers = ("Jobs", "Free", "Inodes free", "Less a day")
+    columns = [Column(title, is_number=title in numbers) for title in ("Repository", *numbers, "Full on", "Seen")]
+    table = Table("Room on the file system of each repository", columns, [_repository_row(one) for one in repositories])
+    drawn = [one for one in repositories if len(one.history) > 1][:_MOST_CURVES]
+    if not drawn:
+        return [table]
+    curves = [
+        Curve(one.name, [[Point(seconds_of(seen.at) or 0, float(seen.bytes_free or 0)) for seen in one.history]])
+        for one in drawn
+    ]
+    told = [f"{one.name} {format_bytes(one.space.bytes_free)}" for one in drawn if one.space.bytes_free is not None]
+    return [table, ChartRow([LineChart("Free space", f"At last: {', '.join(told)}.", Unit.BYTES, curves)])]
+
+
+def _repository_row(one: RepositoryStanding) -> Sequence[Cell]:
+    space = one.space
+    return (
+        Cell(one.name),
+        Cell(str(one.jobs)),
+        _free_cell(space.bytes_free, space.bytes_total, Unit.BYTES),
+        _free_cell(space.files_free, space.files_total, Unit.COUNT),
+        Cell("not known yet" if one.bytes_a_day is None else format_bytes(max(0.0, one.bytes_a_day))),
+        _full_cell(one),
+        Cell(_when(one.at) or "never"),
+    )
+
+
+def _free_cell(free: int | None, total: int | None, unit: Unit) -> Cell:
+    if free is None:
+        return Cell("not known" if unit is Unit.BYTES else "no fixed number")
+    share = free / total if total else None
+    tone = Tone.CAUTION if share is not None and share < _FULL else Tone.PLAIN
+    note = f"{100 * share:.0f} % of {unit.format(total or 0)}" if share is not None else ""
+    return Cell(unit.format(free), tone, note, share)
+
+
+def _full_cell(one: RepositoryStanding) -> Cell:
+    left = [days for days in (one.days_left, one.inode_days_left) if days is not None]
+    if not left or not one.at:
+        return Cell("not known yet" if one.bytes_a_day is None else "not by this trend")
+    days = min(left)
+    if days > 3650:
+        return Cell("in more than 10 years")
+    day = _when_day((seconds_of(one.at) or 0) + days * _DAY)
+    by = " (inodes)" if one.inode_days_left == days else ""
+    return Cell(f"{day}{by}", Tone.CAUTION if days < _SOON else Tone.PLAIN, f"in about {round(days)} days")
+
+
+def _when_day(at: float) -> str:
+    return both_times(at)[:10]
+
+
+# Over time
+
+
+def _charts(health: Sequence[JobHealth]) -> list[Chart]:
+    days: dict[str, int] = {}
+    for one in health:
+        for figures in one.record.history[1:] if one.record else ():
+            if figures.new_bytes is not None:
+                day = figures.at[: len("2026-01-01")]
+                days[day] = days.get(day, 0) + figures.new_bytes
+    if len(days) < 2:
+        return []
+    points = [Point(seconds_of(f"{day}T00:00:00Z") or 0, days[day]) for day in sorted(days)]
+    mean = sum(days.values()) / len(days)
+    most = max(days.values())
+    summary = f"{format_bytes(mean)} on average, {format_bytes(most)} at most, of all jobs together."
+    return [LineChart("New data by day", summary, Unit.BYTES, [Curve("new", [points])])]
+
+
+# A job in detail
+
+
+def _details(health: Sequence[JobHealth]) -> Section:
+    known = [one for one in health if one.record is not None]
+    shown = known[:_MOST_DETAILS]
+    intro = f" These are the first {len(shown)} of {len(known)}." if len(known) > len(shown) else ""
+    return Section(
+        "Jobs in detail", [_detail(one, one.record) for one in shown if one.record], f"The last run of each job.{intro}"
+    )
+
+
+def _detail(one: JobHealth, record: BackupRecord) -> Detail:
+    word, tone = _STATES[one.state]
+    figures = record.figures
+    facts = [
+        Fact("Last run", _when(record.at), f"in {format_duration(record.duration)}"),
+        Fact("Snapshot", record.snapshot or "none was completed", "resumed" if record.resumed else ""),
+        Fact("Entries", f"{figures['entries']:,}" if "entries" in figures else "not known"),
+        Fact("New", format_bytes(figures["new_bytes"]) if "new_bytes" in figures else "not known"),
+        Fact("Gone since the one before", f"{figures.get('gone', 0):,}"),
+        _check_fact(record),
+    ]
+    blocks: list[PageBlock] = [FactList(facts)]
+    notices = _notices(one)
+    blocks += [NoticeList("", notices)] if notices else []
+    charts = _job_charts(record)
+    blocks += [ChartRow(charts)] if charts else []
+    blocks += [_transfer_table(record.transfers)] if record.transfers else []
+    blocks += [_hook_table(record.hooks)] if record.hooks else []
+    blocks += [_kept_table(record)] if record.kept or record.removed else []
+    return Detail(one.id, blocks, tone, word, f"in {one.repository['host']}:{one.repository['path']}")
+
+
+def _check_fact(record: BackupRecord) -> Fact:
+    check = record.check
+    if not check:
+        return Fact("Checked in this run", "no", f"last verified {_when(record.verified)}" if record.verified else "")
+    read = check.get("files_read")
+    note = f"{read:,} files read" if isinstance(read, int) else ""
+    sound = bool(check.get("sound"))
+    return Fact("Checked in this run", "sound" if sound else "damaged", note, Tone.GOOD if sound else Tone.BAD)
+
+
+def _job_charts(record: BackupRecord) -> list[Chart]:
+    """Return the charts of the runs that are kept."""
+    charts: list[Chart] = []
+    for title, unit, values in (
+        ("New data of each run", Unit.BYTES, [(one.at, one.new_bytes) for one in record.history]),
+        ("Size of the snapshots", Unit.BYTES, [(one.at, one.size) for one in record.history]),
+        ("Time of each run", Unit.SECONDS, [(one.at, one.duration) for one in record.history]),
+    ):
+        points = [Point(seconds_of(at) or 0, float(value)) for at, value in values if value is not None]
+        if len(points) > 1:
+            summary = (
+                f"{unit.format(points[-1].value)} at last, {unit.format(max(one.value for one in points))} at most."
+            )
+            charts.append(LineChart(title, summary, unit, [Curve(title, [points])]))
+    return charts
+
+
+def _transfer_table(transfers: Sequence[PathTransfer]) -> Table:
+    numbers = ("Entries", "Size", "Sent", "Took", "Rate")
+    columns = [Column(title, is_number=title in numbers) for title in ("Path", "Method", *numbers, "Compared")]
+    rows = [
+        (
+            Cell(one.src, code=True),
+            Cell(one.method, note="" if one.encrypted or one.encrypted is None else "not encrypted"),
+            Cell(f"{one.files_total:,}", note=f"{one.vanished:,} vanished" if one.vanished else ""),
+            Cell(format_size(one.bytes_total, one.bytes_apparent)),
+            Cell(format_bytes(one.bytes_sent)),
+            Cell("" if one.duration is None else format_duration(one.duration)),
+            Cell(f"{format_bytes(one.throughput)}/s" if one.throughput else ""),
+            Cell({"checksum": "by content", "size": "by size"}.get(one.verified or "", "no")),
+        )
+        for one in transfers[:_MOST_ROWS]
+    ]
+    return Table("Transfers", columns, rows)
+
+
+def _hook_table(hooks: Sequence[HookRun]) -> Table:
+    columns = [Column(title) for title in ("Hook", "List", "Host", "Took", "Result")]
+    rows = [
+        (
+            Cell(one.name, note="" if one.hidden or one.what == one.name else one.what),
+            Cell(one.kind),
+            Cell(one.host),
+            Cell(format_duration(max(0.0, one.ended - one.began)) if one.ended else ""),
+            Cell(
+                f"{one.result or 'not ended'}{'' if one.rc is None else f' (rc {one.rc})'}",
+                {"done": Tone.GOOD, "failed": Tone.BAD}.get(one.result, Tone.CAUTION),
+            ),
+        )
+        for one in hooks[-_MOST_ROWS:]
+    ]
+    return Table("Hooks", columns, rows)
+
+
+def _kept_table(record: BackupRecord) -> Table:
+    kept = [(Cell(name), Cell("kept"), Cell(", ".join(rules))) for name, rules in sorted(record.kept.items())]
+    removed = [(Cell(name), Cell("removed", Tone.CAUTION), Cell("")) for name in record.removed]
+    rows = [*removed, *reversed(kept)]
+    shown = f" ({_MOST_ROWS} of {len(rows)})" if len(rows) > _MOST_ROWS else ""
+    columns = [Column(title) for title in ("Snapshot", "Decision", "By the rules")]
+    return Table(f"Snapshots by the policy{shown}", columns, rows[:_MOST_ROWS])
