@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.modules import transfer
@@ -22,6 +22,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.interruption 
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.preload import prepare
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.failures import ReportedFailure
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.jobs import (
+    Job,
     Selection,
     read_agreed,
     refuse_jobs,
@@ -33,8 +34,12 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report_facts import RunFacts, parse_report
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report_page import make_overview
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.run import MigrationRun
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.store import MigrationStore
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.store import COMPARISONS, MigrationStore
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.verify import tell_found
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.verify_page import (
+    make_verify_page,
+    read_comparisons,
+)
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.notify import RunEvent
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.notify_delivery import RunMessages
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.selection import is_automated, read_names
@@ -107,10 +112,7 @@ class ActionModule(ConductAction):
         names = [job["name"] for job in jobs]
         try:
             if options["part"] == "compare":
-                found = tell_found(run.compare(interruption), check_mode=not write)
-                for line in found.lines:
-                    say(line)
-                return {"summary": found.summary, "failures": [one._asdict() for one in found.failures]}
+                return self._compare(run, jobs, interruption, options, say, write)
             if options["part"] == "begin":
                 messages.send(RunEvent.START, names)
             done, hooks = run.run(interruption)
@@ -138,6 +140,31 @@ class ActionModule(ConductAction):
         if warnings:
             result["warnings"] = warnings
         return self.with_diff(result, run.diffs)
+
+    def _compare(
+        self,
+        run: MigrationRun,
+        jobs: Sequence[Job],
+        interruption: Interruption,
+        options: Mapping[str, Any],
+        say: Say,
+        write: bool,
+    ) -> Mapping[str, object]:
+        """Compare the trees of all jobs, and report on that."""
+        began, results = now_text(), run.compare(interruption)
+        found = tell_found(results, check_mode=not write)
+        for line in found.lines:
+            say(line)
+        result = {"summary": found.summary, "failures": [one._asdict() for one in found.failures]}
+        if not write:
+            return result
+        facts = RunFacts(now_text(), options["started_by"])
+        compared = read_comparisons(results, {str(job["name"]): job for job in jobs}, facts.now)
+        data = {"began": began, "at": facts.now, "by": facts.by, "jobs": [one.dump() for one in compared]}
+        store = MigrationStore(options["folder"], writes=write)
+        unwritten = store.report_comparisons(data, lambda earlier: make_verify_page(compared, facts, began, earlier))
+        say(f"Report: {store.path_of_report(COMPARISONS)}")
+        return {**result, **({"warnings": unwritten} if unwritten else {})}
 
     @staticmethod
     def _drives(selection: Selection, host: str, options: Mapping[str, Any], names: list[str]) -> bool:

@@ -46,6 +46,10 @@ class Folder:
         self._path = path
         self.writes = writes
 
+    def inner(self, name: str) -> Folder:
+        """Return a folder in this one."""
+        return Folder(os.path.join(self._path, name), self.writes)
+
     def path_of(self, name: str) -> str:
         """Return the path of a file in the folder."""
         return os.path.join(self._path, name)

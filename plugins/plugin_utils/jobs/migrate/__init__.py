@@ -10,7 +10,7 @@ To read in this order:
 * ``phases``: which steps a run makes, and what follows a failure, as tables; ``state``: what is kept of a job;
 * ``jobs``: the list of jobs: which run, what is wrong with them, and jobs turned round;
 * ``groups``: jobs that switch over together, or not at all;
-* ``preflight``: decisions of the preflight; ``verify``: comparisons of trees;
+* ``preflight``: decisions of the preflight; ``verify``: comparisons of trees, ``verify_page`` the report on them;
 * ``record``: what the destination keeps of a job, and where that stops a run;
 * ``forecast``: how long a cutover will take, by rates that were measured;
 * ``advice``: what a person should do next; ``report``: what a report says beside the state, and the figures of a run;

@@ -37,7 +37,7 @@ from .report_facts import (
     tell_end,
     tell_time,
 )
-from .state import MigrationState, TransferSummary
+from .state import ComparisonResult, TransferSummary
 
 _MOST_ROWS = 100  # of hooks, deletions and differences of a job
 
@@ -76,7 +76,8 @@ def job_blocks(report: JobReport, with_notices: bool = True) -> list[PageBlock]:
     made = find_passes(report)
     blocks += [_pass_table(made)] if made else []
     blocks += [_hook_table(state.hooks)] if state.hooks else []
-    blocks += _proof(state)
+    compared = state.phases.verify or state.phases.verify_failed
+    blocks += proof_blocks(compared) if compared else [FactList([Fact("Comparison", "not made yet")])]
     blocks += _deletions(state.passes)
     return [*blocks, *_owners(last)]
 
@@ -128,13 +129,10 @@ def _hook_table(hooks: Sequence[HookRun]) -> Table:
     return Table("Hooks, each attempt", columns, rows[-_MOST_ROWS:])
 
 
-def _proof(state: MigrationState) -> list[PageBlock]:
-    """Return the last comparison of both trees."""
-    found = state.phases.verify or state.phases.verify_failed
-    if found is None:
-        return [FactList([Fact("Comparison", "not made yet")])]
+def proof_blocks(found: ComparisonResult) -> list[PageBlock]:
+    """Return a comparison of both trees: what was counted on both sides, and the first differences."""
     verdict = (
-        f"{found.dest.entries:,} of {found.source.entries:,} entries are the same"
+        f"{found.source.entries:,} of {found.source.entries:,} entries are the same"
         if found.identical
         else f"the trees differ in {counted(found.differences_total, 'place', 'places')}"
     )

@@ -260,13 +260,13 @@ def _downtime_fact(units: Sequence[Downtimes]) -> Fact:
 def _verified_fact(reports: Sequence[JobReport]) -> Fact:
     found = [one.state.phases.verify for one in reports if one.state.phases.verify is not None]
     how = sorted({tell_comparison(one) for one in found})
-    entries = sum(one.dest.entries for one in found)
+    entries = sum(one.source.entries for one in found)
     if not found:
         return Fact("Verified", f"0 of {len(reports)} jobs", "the trees were not compared yet")
     return Fact(
         "Verified",
         f"{len(found)} of {counted(len(reports), 'job', 'jobs')}",
-        f"{', '.join(how)}; {entries:,} of {sum(one.source.entries for one in found):,} entries are the same",
+        f"{', '.join(how)}; {entries:,} of {entries:,} entries are the same",
         Tone.GOOD if len(found) == len(reports) else Tone.PLAIN,
     )
 

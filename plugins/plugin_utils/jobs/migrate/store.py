@@ -15,6 +15,7 @@ from ...report.model import EarlierReport, Page
 from .state import MigrationState, parse_state
 
 _OVERALL = "report"  # the name of the report on all jobs
+COMPARISONS = "verify"  # the folder of reports on comparisons
 
 
 class MigrationStore:
@@ -32,9 +33,9 @@ class MigrationStore:
         found = self._folder.read(_state(job), "state of a job")
         return parse_state(found) if found else None
 
-    def path_of_report(self) -> str:
+    def path_of_report(self, folder: str = "") -> str:
         """Return the path of the report on all jobs, for people."""
-        return self._folder.path_of(f"{_OVERALL}.html")
+        return self._folder.inner(folder).path_of(f"{_OVERALL}.html")
 
     def read_report(self, job: str) -> Mapping[str, Any]:
         """Return the last report of a job, empty if there is none. Raises OSError, and ValueError if it is none."""
@@ -52,6 +53,12 @@ class MigrationStore:
         self._folder.save(f"{job}.json", report)
         return save_page(self._folder, job, lambda _earlier: make())
 
+    def report_comparisons(
+        self, compared: Mapping[str, Any], make: Callable[[Sequence[EarlierReport]], Page]
+    ) -> list[str]:
+        """Write the report on comparisons of all jobs to a folder of its own; return why that could not be done."""
+        return _write_report(self._folder.inner(COMPARISONS), compared, make)
+
     def report_all(
         self, reports: Sequence[Mapping[str, Any]], make: Callable[[Sequence[EarlierReport]], Page]
     ) -> list[str]:
@@ -59,14 +66,20 @@ class MigrationStore:
 
         That for programs has no samples: the report of each job has them.
         """
-        keep_earlier(self._folder, _OVERALL)
         jobs = [{name: value for name, value in one.items() if name != "samples"} for one in reports]
-        problems = [save_page(self._folder, _OVERALL, make)]
-        try:
-            self._folder.save(f"{_OVERALL}.json", {"jobs": jobs})
-        except OSError as error:
-            problems.append(f"{self._folder.path_of(f'{_OVERALL}.json')} could not be written: {error.strerror}")
-        return [one for one in problems if one]
+        return _write_report(self._folder, {"jobs": jobs}, make)
+
+
+def _write_report(
+    folder: Folder, data: Mapping[str, Any], make: Callable[[Sequence[EarlierReport]], Page]
+) -> list[str]:
+    keep_earlier(folder, _OVERALL)
+    problems = [save_page(folder, _OVERALL, make)]
+    try:
+        folder.save(f"{_OVERALL}.json", data)
+    except OSError as error:
+        problems.append(f"{folder.path_of(f'{_OVERALL}.json')} could not be written: {error.strerror}")
+    return [one for one in problems if one]
 
 
 def _state(job: str) -> str:

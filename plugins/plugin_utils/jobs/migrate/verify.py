@@ -24,7 +24,7 @@ _FIELDS = {"permissions": "mode", "times": "mtime", "acls": "acls", "hardlinks":
 _RULES = ("filter", "include", "exclude")
 _MOST_DIFFERENCES = 20  # of one job
 _NAMED = 5  # differences in one sentence
-_NEXT = (
+NEXT = (
     "If nothing writes to either tree any more, transfer it again, and compare again. After a switch the new host has "
     "changes of its own."
 )
@@ -108,7 +108,7 @@ def tell_found(results: Sequence[tuple[str, Mapping[str, Any]]], check_mode: boo
         entries = [entries_text(int(one[side]["entries"])) for side in ("source", "dest")]
         lines.append(f"{name}: {verdict}, {entries[0]} at the source, {entries[1]} at the destination")
         if not one["identical"]:
-            failures.append(ReportedFailure(name, "is different", _tell_differences(total, one["differences"]), _NEXT))
+            failures.append(ReportedFailure(name, "is different", _tell_differences(total, one["differences"]), NEXT))
     compared = [one for _name, one in results if "identical" in one]
     identical = sum(bool(one["identical"]) for one in compared)
     return VerifyReport(
