@@ -7,10 +7,11 @@
 * ``measurement``: what is measured and what is concluded, as plain data.
 * ``abilities``: which methods a pair can run and may run; ``candidates``: how fast each is, derived from the measured
   parts; ``recommend``: the best one, and how long its transfers take.
-* ``trial``: each method really runs; ``result_text``: the result as lines for a terminal.
+* ``trial``: each method really runs; ``result_text``: the result as lines for a terminal;
+  ``report_page``: results as a page for people.
 * ``kept``: the last results of each pair on the control node.
 * ``run``: all of it for one pair, from the request to the conclusion.
 * ``measure``: runs the measurements on both hosts. ``answers``: parses what they say.
 
-Imports ``transfer``, ``hosts`` and ``common``.
+Imports ``report``, ``transfer``, ``hosts`` and ``common``.
 """
