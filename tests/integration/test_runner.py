@@ -191,7 +191,11 @@ def test_what_is_published_of_a_part_of_the_jobs(hosts: Testbed, data: PrivateDa
 
 @pytest.mark.long
 def test_tuning(hosts: Testbed, data: PrivateData) -> None:
-    asked = {"tune_pairs": [{"src_host": "alpha", "dest_host": "beta"}], "tune_measure_mib": 32, "tune_measure_seconds": 5}
+    asked = {
+        "tune_pairs": [{"src_host": "alpha", "dest_host": "beta"}],
+        "tune_measure_mib": 32,
+        "tune_measure_seconds": 5,
+    }
     before = refusal.everything(hosts)
     checked = data.run("longhaul.fleet.tune", "--check", **asked).expect_success()
     assert refusal.everything(hosts) == before
