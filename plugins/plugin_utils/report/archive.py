@@ -45,10 +45,10 @@ def keep_earlier(folder: Folder, name: str) -> None:
 
     An earlier report that cannot be moved is replaced.
     """
-    if not folder.writes:
+    page = folder.path_of(f"{name}.html")
+    if not folder.writes or not os.path.isfile(page):
         return
     with contextlib.suppress(OSError):
-        page = folder.path_of(f"{name}.html")
         stamp = time.strftime(_STAMP, time.gmtime(os.stat(page).st_mtime))
         os.makedirs(folder.path_of(EARLIER), mode=0o750, exist_ok=True)
         for ending in ("json", "html"):

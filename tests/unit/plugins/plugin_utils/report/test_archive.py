@@ -66,6 +66,8 @@ def test_check_mode_writes_nothing(tmp_path):
 
 def test_a_report_that_cannot_be_written_or_made_is_a_sentence_and_no_error(tmp_path):
     (tmp_path / "report.html").mkdir()
+    keep_earlier(Folder(str(tmp_path), writes=True), "report")
+    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
     said = save_page(Folder(str(tmp_path), writes=True), "report", lambda _earlier: page("run"))
     assert said.startswith(f"the report {tmp_path}/report.html could not be written: Is a directory. ")
 
