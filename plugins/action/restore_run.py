@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -21,7 +22,9 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.pair_action
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.state_folder import find_folder
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.files import Folder
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.refusal import Refusal
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.console import Activity, Output, ProgressPrinter
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.controller import started_by
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.progress_file import ProgressLog, ProgressWriter
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_facts import find_set_by_facts, refuse_facts
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostRunner
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.preload import prepare
@@ -101,17 +104,21 @@ class ActionModule(PairAction):
     ) -> Mapping[str, object]:
         """Restore, and return the result of the transfer."""
         task = self._task
+        say = (lambda _line: None) if task.no_log else say
+        output, log = Output(options["output"]), ProgressLog(options["progress_file"], say)
+        teller = ProgressPrinter(say, time.monotonic, 1, _activity, ProgressWriter(), output, log)
         workflow = RestoreWorkflow(
             options["request"],
             RestoreOptions.parse(options),
             source,
             dest,
             Folder(options["folder"], writes=not task.check_mode),
-            (lambda _line: None) if task.no_log else say,
+            say,
             self.interruption,
             check=task.check_mode,
             diff=task.diff,
             by=options["started_by"],
+            teller=teller,
         )
         try:
             result = workflow.run()
@@ -120,9 +127,14 @@ class ActionModule(PairAction):
                 shorten_lists(error.details)
             raise
         finally:
+            teller.close()
             self.summary = workflow.summary
         show_changes(result, task.diff)
         return result
+
+
+def _activity(_name: str) -> Activity:
+    return Activity("restore")
 
 
 def _complete(options: Mapping[str, Any], variables: Mapping[str, Any]) -> RestoreRequest:

@@ -102,9 +102,14 @@ class Amounts(NamedTuple):
 
 def amounts(progress: Progress) -> Amounts:
     """Return how much is done: in bytes where some are to be moved or read, else in entries."""
-    if progress.bytes_total or progress.bytes_done or not progress.files_total:
-        return Amounts(progress.bytes_done, progress.bytes_total, True)
-    return Amounts(progress.files_done, progress.files_total, False)
+    return choose_amounts(progress.bytes_done, progress.bytes_total, progress.files_done, progress.files_total)
+
+
+def choose_amounts(bytes_done: int, bytes_total: int, files_done: int, files_total: int) -> Amounts:
+    """Return how much is done; see ``amounts``."""
+    if bytes_total or bytes_done or not files_total:
+        return Amounts(bytes_done, bytes_total, True)
+    return Amounts(files_done, files_total, False)
 
 
 def format_rate(rate: float, is_bytes: bool = True) -> str:

@@ -2,10 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How far a run is, as it tells the callback longhaul.fleet.progress: one small file, replaced at each look.
+"""How far a run is, as it tells programs: JSON lines, and a small file for the callback longhaul.fleet.progress.
 
-The run is a task, in a process of its own; the callback is in that of ansible-playbook. They share Ansible's folder for
-temporary files. The callback makes a folder there, and a run that finds it leaves the showing to it.
+The file is replaced at each look. The run is a task, in a process of its own; the callback is in that of
+ansible-playbook. They share Ansible's folder for temporary files. The callback makes a folder there, and a run that
+finds it leaves the showing to it.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible import constants
 
-from ..common.units import seconds_left
+from ..common.host_text import one_line
+from ..common.units import Amounts, choose_amounts, now_text, percent, seconds_left
 
 _NAME = "longhaul-progress"
 
@@ -32,14 +34,22 @@ class PairProgress:
     bytes_done: int
     bytes_total: int  # 0: not known
     files_done: int
-    rate: float | None  # bytes a second
+    rate: float | None  # bytes a second, or entries: see amounts
     paused: bool
     at: float  # when this was true, by the monotonic clock of the machine
+    files_total: int = 0  # 0: not known
+    activity: str = ""  # in words: pass 2 of at most 5
+    current: str = ""  # the path at work
+
+    @property
+    def amounts(self) -> Amounts:
+        """How much is done, in bytes or in entries; ``rate`` is of the same."""
+        return choose_amounts(self.bytes_done, self.bytes_total, self.files_done, self.files_total)
 
     @property
     def left(self) -> float | None:
         """The seconds until it ends at this rate; None if that is not known."""
-        return None if self.paused else seconds_left(self.bytes_done, self.bytes_total, self.rate)
+        return None if self.paused else seconds_left(self.amounts.done, self.amounts.total, self.rate)
 
 
 @dataclass(frozen=True)
@@ -91,6 +101,61 @@ class ProgressWriter:
         """Remove it."""
         with contextlib.suppress(OSError):
             os.unlink(self._path)
+
+
+class ProgressLog:
+    """A file that the user named, to which a run appends a line of JSON for each look at a job, and for its end.
+
+    What cannot be written is told once, and the run goes on without the file.
+    """
+
+    def __init__(self, path: str, tell: Callable[[str], None]) -> None:
+        """Take the path, empty for none, and what shows a line."""
+        self._path, self._tell = path, tell
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether lines are written."""
+        return bool(self._path)
+
+    def progress(self, pair: PairProgress) -> None:
+        """Append how far a job is."""
+        left = pair.left
+        self._append(
+            {
+                "event": "progress",
+                "job": pair.name,
+                "phase": pair.phase,
+                "activity": pair.activity,
+                "bytes_done": pair.bytes_done,
+                "bytes_total": pair.bytes_total,
+                "files_done": pair.files_done,
+                "files_total": pair.files_total,
+                "percent": percent(pair.amounts.done, pair.amounts.total),
+                "rate": None if pair.rate is None else round(pair.rate, 1),
+                "rate_of": "bytes" if pair.amounts.is_bytes else "entries",
+                "seconds_left": None if left is None else round(left, 1),
+                "current": one_line(pair.current),
+                "paused": pair.paused,
+            }
+        )
+
+    def ended(self, name: str, failed: bool) -> None:
+        """Append that a job has ended."""
+        self._append({"event": "ended", "job": name, "failed": failed})
+
+    def _append(self, values: Mapping[str, object]) -> None:
+        if not self._path:
+            return
+        line = json.dumps({"at": now_text(), **values})
+        try:
+            with open(self._path, "a", encoding="ascii") as stream:
+                stream.write(f"{line}\n")
+        except OSError as error:
+            self._tell(
+                f"The progress file {self._path} cannot be written: {error.strerror}. The run goes on without it"
+            )
+            self._path = ""
 
 
 def read_snapshots(folder: str) -> ProgressSnapshot | None:

@@ -44,12 +44,13 @@ def fleet_line(snapshot: ProgressSnapshot, width: int | None = None) -> str:
     pairs = snapshot.pairs
     if not pairs:
         return ended if width is None or cells(ended) <= width else shorter
-    done, rate = sum(one.bytes_done for one in pairs), sum(one.rate or 0.0 for one in pairs)
+    done = sum(one.bytes_done for one in pairs)
+    rate = sum(one.rate or 0.0 for one in pairs if one.amounts.is_bytes)
     total = sum(one.bytes_total for one in pairs) if all(one.bytes_total for one in pairs) else 0
     amount = f"{format_bytes(done)} of {format_bytes(total)}" if total else f"{format_bytes(done)} so far"
     left = [one.left for one in pairs if one.left is not None]
     others_wait = snapshot.ended + len(pairs) < snapshot.total
-    speed = [f"{format_bytes(rate)}/s"] if any(one.rate is not None for one in pairs) else []
+    speed = [f"{format_bytes(rate)}/s"] if any(one.rate is not None and one.amounts.is_bytes for one in pairs) else []
     speed += [f"{format_seconds(max(left))} {'for these' if others_wait else 'left'}"] if left else []
     running = counted(len(pairs), "transfer runs", "transfers run")
     lines = (
@@ -66,15 +67,16 @@ def _weight(pair: PairProgress) -> tuple[bool, float, str]:
 
 
 def _pair_line(pair: PairProgress, width: int, name: int, now: float) -> str:
-    share = percent(pair.bytes_done, pair.bytes_total)
+    done, total, is_bytes = pair.amounts
+    share = percent(done, total)
     age = now - pair.at
     if pair.paused:
         rate = "paused"
     elif age > _STALE:
         rate = f"{short_time(age)} ago"
     else:
-        rate = "" if pair.rate is None else f"{format_bytes(pair.rate)}/s"
-    size = format_bytes(pair.bytes_total or pair.bytes_done)
+        rate = "" if pair.rate is None else f"{format_bytes(pair.rate)}/s" if is_bytes else f"{pair.rate:,.0f}/s"
+    size = format_bytes(total or done) if is_bytes else f"{total:,}"
     values = (
         pair.phase,
         "" if share is None else f"{share} %",

@@ -21,6 +21,7 @@ from ..common.refusal import Refusal
 from ..transfer.options import find_problems
 
 _OF_A_VALUE = ("type", "elements", "default", "choices")  # of an option: what concerns its value as a whole
+_OF_ALL_ROLES = "longhaul_"  # how the names of variables begin that are the same for several roles
 _OF_EVERY_TASK = ("default", "required")  # of an option: what it does not have in a job
 
 
@@ -59,13 +60,14 @@ def spec_with_jobs(role: str, set_by_role: Mapping[str, str], of_one_job: Collec
 
 
 def role_options(role: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the variables of a role by their names without that of the role, with types and defaults. Raises Refusal.
+    """Return the variables of a role with types and defaults, by their names without that of the role or of longhaul.
 
-    What is inside of dictionaries is not looked at.
+    What is inside of dictionaries is not looked at. Raises Refusal.
     """
-    prefix = f"{role}_"
     spec: Spec = {
-        name[len(prefix) :]: cast(Option, {key: value for key, value in option.items() if key in _OF_A_VALUE})
+        name.removeprefix(f"{role}_").removeprefix(_OF_ALL_ROLES): cast(
+            Option, {key: value for key, value in option.items() if key in _OF_A_VALUE}
+        )
         for name, option in spec_of_role(role).items()
     }
     given = {name: value for name, value in variables.items() if name in spec}

@@ -42,11 +42,13 @@ def compare_trees(
     say: Callable[[str], None],
     memory: Memory | None = None,
     reads_rounded: bool = False,
+    expects: tuple[int, int] = (0, 0),
 ) -> dict[str, Any]:
     """Return what the module verify returns, also for trees that differ; ``options`` are its own.
 
     Nothing is written to find out how coarsely the destination keeps times: ``memory`` has what a transfer found, else
     what is seen there counts. ``reads_rounded``: where times are coarse, contents are compared in any case.
+    ``expects`` are the entries and bytes of the tree as far as they are known, for the progress.
     Raises Refusal, HostFailed and ComparisonFailed.
     """
     started = time.monotonic()
@@ -101,6 +103,8 @@ def compare_trees(
         extra=options["extra"] and roots.only is None,
         limit=options["limit"],
         changed_after_ns=at_source["now_ns"],
+        expects_entries=expects[0],
+        expects_bytes=expects[1],
         label=f"{source.name} -> {dest.name}",
     ).run(say)
     total = compared.differences_total

@@ -52,7 +52,11 @@ def watch(runner: HostRunner, folder: JobKey, label: str, say: Callable[[str], N
     ``say`` takes a line to show, or is a Speaker. The host may be out of the control node's reach for ``patience``
     seconds; after that HostFailed says that the transfer itself goes on.
     """
-    return _watch_one(runner, folder, _show_by(say, label), patience)
+    try:
+        return _watch_one(runner, folder, _show_by(say, label), patience)
+    finally:
+        if isinstance(say, Speaker):
+            say.show(None)
 
 
 def watch_all(
@@ -65,16 +69,24 @@ def watch_all(
     if not running:
         return {}
     lock, known, show = threading.Lock(), dict(begun), _show_by(say, label)
+    news: set[str] = set()
 
     def tell(side: str, status: Status) -> None:
         with lock:
             known[side] = status
-            show(slower_of(known))
+            news.add(side)
+            if news >= {one for one in running if known[one].alive}:  # else the slower one seems to stand still
+                news.clear()
+                show(slower_of(known))
 
-    works = {
-        side: partial(_watch_one, runner, folder, partial(tell, side), patience)
-        for side, (runner, folder) in running.items()
-    }
+    def watch_side(side: str) -> Status:
+        runner, folder = running[side]
+        status = _watch_one(runner, folder, partial(tell, side), patience)
+        with lock:
+            known[side] = status
+        return status
+
+    works = {side: partial(watch_side, side) for side in running}
     try:
         return run_parallel(works)
     finally:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.console import ProgressPrinter
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.console import Activity, ProgressPrinter
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.limits import Limits, Pair
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.lock import Lease, Terms
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.lock_renewal import LeaseRenewer
@@ -44,7 +44,7 @@ class ActionModule(ActionBase):
             keeper.add(job, lease)
         say = Display().display
         say("all transfers are watched from now on")
-        teller = ProgressPrinter(say, time.monotonic, len(jobs), lambda _name: "seed", ProgressWriter())
+        teller = ProgressPrinter(say, time.monotonic, len(jobs), lambda _name: Activity("seed"), ProgressWriter())
         lives = {job["name"]: partial(_live, job, runner, keeper, teller) for job in jobs}
         waiting = [
             Waiting(rank(0, 0.0, number), job["name"], Pair(job["source"], job["dest"]))

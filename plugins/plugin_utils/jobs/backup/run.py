@@ -17,11 +17,11 @@ from ...common.memory import Memory
 from ...common.refusal import Refusal
 from ...common.units import now_text
 from ...fleet.claims import process_of
-from ...fleet.console import ProgressPrinter
+from ...fleet.console import Activity, Output, ProgressPrinter
 from ...fleet.controller import controller_id
 from ...fleet.lock import Lease, Terms
 from ...fleet.lock_renewal import LeaseRenewer
-from ...fleet.progress_file import ProgressWriter
+from ...fleet.progress_file import ProgressLog, ProgressWriter
 from ...fleet.queue import Waiting
 from ...fleet.scheduler import WORDS, Scheduler, Workflow, threads_of
 from ...hosts.host_runner import HostRunner
@@ -63,7 +63,15 @@ class BackupRun:
         self._variables, self._say, self._plan, self._store = variables, say, plan, store
         self._continues = options["part"] == "continue"
         self._waiting = plan.hooked if self._continues else plan.runs
-        self._teller = ProgressPrinter(say, time.monotonic, len(self._waiting), self._phase_of, ProgressWriter())
+        self._teller = ProgressPrinter(
+            say,
+            time.monotonic,
+            len(self._waiting),
+            self._activity_of,
+            ProgressWriter(),
+            Output(options["output"]),
+            ProgressLog(options["progress_file"], say),
+        )
         self._runner = partial(HostRunner, action, task_vars=variables, roles=("backup",))
         self._memory = Memory()
         try:
@@ -130,10 +138,10 @@ class BackupRun:
         if workflow.busy:
             with contextlib.suppress(OSError):  # the result of this call says it, too
                 self._store.save_busy(workflow.id, self._services.run_id, workflow.busy)
-        self._teller.ended(bool(workflow.state.failures))
+        self._teller.ended(bool(workflow.state.failures), workflow.id)
 
-    def _phase_of(self, name: str) -> str:
-        return self._workflows[name].step.value
+    def _activity_of(self, name: str) -> Activity:
+        return Activity(self._workflows[name].step.value)
 
     @property
     def records(self) -> list[BackupRecord]:
@@ -185,7 +193,7 @@ class BackupRun:
 
     def _transfer(self, job: Mapping[str, Any], hosts: BackupHosts, filling: Filling) -> Session:
         check = not self._store.writes
-        return session_of(job, hosts, check, self._teller.tell_of_one, self._memory, snapshot=filling)
+        return session_of(job, hosts, check, self._teller.speaker(str(job["name"])), self._memory, snapshot=filling)
 
     def _report(self, record: BackupRecord) -> None:
         """Show what became of a backup, in one line where there are many."""

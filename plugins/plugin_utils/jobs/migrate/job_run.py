@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
 
+from ...fleet.console import Activity
 from ...fleet.scheduler import Barrier, Call, HandOver, Workflow
 from ...hosts.host_runner import HostFailed, HostRunner
 from ..hook_steps import HookRun, TasksResult, explain_failure, explain_tasks_failure, find_tasks, tell_failure
@@ -145,6 +146,7 @@ class JobRun:
         self._is_unkept = False  # the destination does not know yet what was done
         self._is_elsewhere = False  # check mode found that another control node works on it
         self.step = Step.PREFLIGHT  # that is made now, or was made last
+        self.activity = Activity(Step.PREFLIGHT.value)
 
     @property
     def group(self) -> str:

@@ -20,12 +20,12 @@ from ...common.memory import Memory
 from ...common.refusal import Refusal
 from ...common.units import now_text
 from ...fleet.claims import AlreadyClaimed, process_of
-from ...fleet.console import ProgressPrinter
+from ...fleet.console import Activity, Output, ProgressPrinter
 from ...fleet.controller import Claims, controller_id
 from ...fleet.limits import Pair, check_pairs, on_disks, parse_limits
 from ...fleet.lock import Lease, Terms
 from ...fleet.lock_renewal import LeaseRenewer
-from ...fleet.progress_file import ProgressWriter
+from ...fleet.progress_file import ProgressLog, ProgressWriter
 from ...fleet.queue import Waiting, rank, time_of
 from ...fleet.scheduler import WORDS, Call, Periodic, Scheduler, Workflow, pair_of, threads_of
 from ...hosts.host_runner import HostRunner
@@ -103,7 +103,16 @@ class MigrationRun:
         self.store = MigrationStore(options["folder"], writes=write)
         self.hints: list[str] = []  # what only holds for the last pass, which a person should know
         self._totals: dict[str, dict[str, int]] = {}
-        self._teller = ProgressPrinter(say, time.monotonic, len(self._jobs), self._phase_of, ProgressWriter())
+        self._output = Output(options["output"])
+        self._teller = ProgressPrinter(
+            say,
+            time.monotonic,
+            len(self._jobs),
+            self._activity_of,
+            ProgressWriter(),
+            self._output,
+            ProgressLog(options["progress_file"], say),
+        )
         known = {str(job["name"]): job for job in (*options["jobs"], *self._jobs.values())}
         self.metrics = MetricsFile(options["textfile"] if write else "", known.values(), self._state_of)
         self._runner = partial(HostRunner, action, task_vars=variables, roles=("migrate",))
@@ -114,8 +123,8 @@ class MigrationRun:
         self._claims = Claims(options["folder"], process_of(ansible_pid()))
         self._keeper = LeaseRenewer(self._runner)
 
-    def _phase_of(self, name: str) -> str:
-        return self._workflows[name].step.value if name in self._workflows else ""
+    def _activity_of(self, name: str) -> Activity:
+        return self._workflows[name].activity if name in self._workflows else Activity("")
 
     def close(self) -> None:
         """Let go of connections and of the terminal."""
@@ -153,10 +162,10 @@ class MigrationRun:
             try:
                 hosts = MigrationHosts(job, self._runner, self._terms(job))
                 state = self.store.read(name)
-                results[name] = yield Call(partial(compare_job, self._teller.tell_of_one, job, hosts, state))
+                results[name] = yield Call(partial(compare_job, self._teller.speaker(name), job, hosts, state))
             except _FAILURES as error:
                 results[name] = {"failed": True, "msg": str(error)}
-            self._teller.ended(bool(results[name].get("failed")))
+            self._teller.ended(bool(results[name].get("failed")), name)
 
         self._schedule({name: partial(workflow, job) for name, job in self._jobs.items()})
         return [(name, results[name]) for name in self._jobs]
@@ -169,7 +178,7 @@ class MigrationRun:
         def workflow(name: str) -> Workflow:
             yield from self._workflows[name].run()
             if not self._workflows[name].result.left:
-                self._teller.ended(self._workflows[name].result.failure is not None)
+                self._teller.ended(self._workflows[name].result.failure is not None, name)
 
         return self._schedule({name: partial(workflow, name) for name in names}, self.metrics)
 
@@ -315,7 +324,7 @@ class MigrationRun:
         return Services(
             hosts=self._hosts,
             transfer=self._transfer,
-            compare=partial(compare_job, self._teller.tell_of_one),
+            compare=lambda job, hosts, state: compare_job(self._teller.speaker(job["name"]), job, hosts, state),
             errors=FAILURES,
             store=self.store,
             now=now_text,
@@ -441,7 +450,9 @@ class MigrationRun:
         is_last = verify == (job.get("verify") or "checksum")  # the comparison after which nothing is compared
         state = self._state_of(job["name"])
         expects = state.passes[-1].files_total if state is not None and state.passes else 0
-        return session_of(job, hosts, check, self._teller.tell_of_one, self._memory, is_last, expects=expects, **own)
+        return session_of(
+            job, hosts, check, self._teller.speaker(job["name"]), self._memory, is_last, expects=expects, **own
+        )
 
     def _write_report(self, report: Mapping[str, Any]) -> None:
         run = RunFacts(now_text(), self._options.started_by, self._options.phase.value)
@@ -452,10 +463,11 @@ class MigrationRun:
         self._write_report(report)
         self._totals[report["name"]] = dict(report["totals"])
         self.hints += [f"{report['name']}: {hint}" for hint in report["hints"]]
-        if not self._teller.is_many:
+        failure = report["failure"]
+        if self._output is Output.VERBOSE or not (self._teller.is_many or failure or self._output is Output.QUIET):
             for line in render_summary(report):
                 self._say(line)
             return
-        failure = report["failure"]
+        # Why it failed stands at the end of the run, once, with those of all other jobs.
         ended = f"stopped in {failure['phase']}" if failure else ", ".join(report["phases"]) or "nothing done"
         self._say(f"{report['name']}: {ended}")

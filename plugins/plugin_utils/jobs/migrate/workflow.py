@@ -28,6 +28,7 @@ from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import Any
 
+from ...fleet.console import Activity
 from ...fleet.scheduler import Barrier, Workflow
 from ..workflow import JobStopped, retry, stop_alone
 from .advice import advice
@@ -154,6 +155,7 @@ class MigrationWorkflow(JobRun):
         unpredicted = []
         if self._predicts and not any(probe.problems for probe in probes.values()):
             try:
+                self.activity = Activity("reading", "preflight, reading")
                 self._predicted = yield from self._transfer(check=True)
             except JobStopped as stopped:
                 unpredicted.append(str(stopped))
@@ -198,6 +200,7 @@ class MigrationWorkflow(JobRun):
                 state.seeding = Seeding(self._services.now(), -1 if is_free else 0)
             self._save()
             limit = None if self._deletes_freely else 0
+            self.activity = Activity(Step.SEED.value, "first copy")
             try:
                 summary = yield from self._transfer(limit=limit, tolerates=_IN_SERVICE, collect=has_begun)
             except JobStopped as stopped:
@@ -217,7 +220,10 @@ class MigrationWorkflow(JobRun):
             last = passes[-1] if passes else self._seeded
             return last is not None and last.duration <= options.sync_short_enough
 
-        while not is_up_to_date() and len(passes) < max(1, options.sync_max_passes):
+        most = max(1, options.sync_max_passes)
+        while not is_up_to_date() and len(passes) < most:
+            number = len(passes) + 1
+            self.activity = Activity(f"pass {number}/{most}", f"pass {number} of at most {most}")
             passes.append((yield from self._transfer(tolerates=_IN_SERVICE)))
         self.state.phases.sync = SyncResult(passes, self._services.now())
         if Step.CUTOVER in self._decide().steps and not is_up_to_date():
@@ -254,6 +260,7 @@ class MigrationWorkflow(JobRun):
         yield from self._run_hooks(BEFORE, self.hooks_of(BEFORE))
         yield from self._pass_gate(Gate.COPY)
         self._time_final_passes(ended=False)
+        self.activity = Activity("final", "final pass")
         # Nothing serves meanwhile, so what does not pass soon brings the source back.
         yield from self._retry(self._final_pass, most=1 if state.stage is Stage.STOPPED else None)
         yield from self._pass_gate(Gate.SWITCH)  # which begins the switch of the whole group

@@ -20,6 +20,7 @@ from ...common.host_text import harmless, one_line
 from ...common.memory import Memory
 from ...common.refusal import Refusal
 from ...common.units import now_text
+from ...fleet.console import ProgressPrinter
 from ...hosts.host_runner import ControllerGone, HostFailed, HostRunner, fails_alone
 from ...hosts.interruption import Interruption
 from ...hosts.trust import NONE, decide_trust
@@ -73,11 +74,13 @@ class RestoreWorkflow:
         check: bool,
         diff: bool,
         by: str = "",
+        teller: ProgressPrinter | None = None,
     ) -> None:
         """Take the runners of the host with the snapshots and of the host that receives the files.
 
-        ``folder`` has the reports, ``say`` shows a line, ``by`` is who restores.
+        ``folder`` has the reports, ``say`` shows a line, ``by`` is who restores, and ``teller`` shows progress.
         """
+        self._say_progress: Callable[[str], None] = teller.speaker(request.client) if teller else say
         self.summary: Mapping[str, object] = {}  # figures of a restore that has ended
         self._request, self._options = request, options
         self._repository, self._host = repository, host
@@ -202,7 +205,9 @@ class RestoreWorkflow:
         spec = spec_from_documentation(DOCUMENTATION)
         options = validate_options(given, spec, (("port", "port_range"),), "restore_transfer")
         trust = decide_trust(options["trust"], {one.name: one.variables for one in (source, dest)})
-        session = Session(source, dest, {**options, "trust": trust}, check, self._say, self._interruption, Memory())
+        session = Session(
+            source, dest, {**options, "trust": trust}, check, self._say_progress, self._interruption, Memory()
+        )
         return fails_alone(session.run)
 
     # Reports

@@ -23,7 +23,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Progress
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.progress_file import ProgressWriter
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.console import ProgressPrinter
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.console import Activity, ProgressPrinter
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.status import Status
 
 
@@ -32,7 +32,10 @@ class ActionModule(ActionBase):
 
     def run(self, tmp=None, task_vars=None):
         count = int(self._task.args["count"])
-        teller = ProgressPrinter(Display().display, time.monotonic, count + 5, lambda _name: "seed", ProgressWriter())
+        def seeding(_name):
+            return Activity("seed")
+
+        teller = ProgressPrinter(Display().display, time.monotonic, count + 5, seeding, ProgressWriter())
         for step in range(4):
             running = {}
             for number in range(count):

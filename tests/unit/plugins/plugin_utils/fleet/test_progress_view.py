@@ -7,20 +7,22 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Progress
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.columns import cells
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.console import FEW, ProgressPrinter
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.console import FEW, Activity, Output, ProgressPrinter
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.progress_file import (
     PairProgress,
+    ProgressLog,
     ProgressSnapshot,
     ProgressWriter,
     read_snapshots,
 )
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.progress_view import live_lines
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.status import Status
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.status import Status, parse_progress
 from ansible_collections.longhaul.fleet.tests.support.rarely import rarely
 
 GIB = 2**30
@@ -147,12 +149,12 @@ def test_a_short_run_tells_each_transfer_at_once_and_then_its_rate():
 
 def test_a_run_that_is_shown_live_prints_nothing(tmp_path: Path):
     folder, clock, lines = tmp_path / "shown", Clock(), []
-    unwatched = ProgressPrinter(lines.append, clock, 1, lambda _name: "seed", ProgressWriter(str(folder)))
+    unwatched = ProgressPrinter(lines.append, clock, 1, lambda _name: Activity("seed"), ProgressWriter(str(folder)))
     unwatched.progress({"data": status(0)})
     assert len(lines) == 1 and read_snapshots(str(folder)) is None
     folder.mkdir()
     clock.now = 100.0
-    teller = ProgressPrinter(lines.append, clock, 3, lambda _name: "seed", ProgressWriter(str(folder)))
+    teller = ProgressPrinter(lines.append, clock, 3, lambda _name: Activity("seed"), ProgressWriter(str(folder)))
     teller.progress({"data": status(100, 1000)})
     clock.now = 110.0
     teller.progress({"data": status(500, 1000)})
@@ -181,3 +183,84 @@ def test_several_runs_are_one(tmp_path: Path):
     (tmp_path / "2.json").write_text('{"total": 3, "ended": 1, "failed": 1, "pairs": []}')
     (tmp_path / "3.json").write_text('{"total": ')
     assert read_snapshots(str(tmp_path)) == ProgressSnapshot(5, 2, 1, [])
+
+
+def comparing(done, total=1000):
+    return Status("running", alive=True, progress=parse_progress(
+        {"phase": "comparing", "bytes_done": done, "bytes_total": total, "current": "db/main"}
+    ))  # fmt: skip
+
+
+def test_a_line_says_what_a_job_does_and_each_phase_is_told_at_once():
+    clock, lines, does = Clock(), [], [Activity("pass 1/5", "pass 1 of at most 5")]
+    teller = ProgressPrinter(lines.append, clock, 1, lambda _name: does[0])
+    teller.progress({"data": status(100, 1000)})
+    does[0] = Activity("pass 2/5", "pass 2 of at most 5")
+    clock.now = 1.0
+    teller.progress({"data": status(10, 1000)})
+    clock.now = 2.0
+    teller.progress({"data": status(20, 1000)})
+    assert [line.split(",")[0] for line in lines] == ["data: pass 1 of at most 5", "data: pass 2 of at most 5"]
+    assert "B/s" not in lines[1]  # what was done before is no rate of this pass
+
+
+def test_a_comparison_is_shown_beside_transfers_until_it_has_ended(tmp_path: Path):
+    clock, lines = Clock(), []
+    teller = ProgressPrinter(lines.append, clock, 2, lambda _name: Activity("seed"))
+    teller.speaker("data").show(comparing(100))
+    clock.now = 10.0
+    teller.speaker("data").show(comparing(600))
+    assert lines == [
+        "data: comparing, 100 B of 1000 B (10 %), 0 files, at db/main",
+        "data: comparing, 600 B of 1000 B (60 %), 0 files, 50 B/s, 0:00:08 left, at db/main",
+    ]
+    teller.speaker("data").show(None)
+    clock.now = 20.0
+    teller.progress({"other": status(1, 2)})
+    assert len(lines) == 3 and lines[2].startswith("other: ")
+
+
+def test_the_window_shows_entries_where_no_contents_are_read():
+    found = pair(1, phase="comparing", bytes_done=0, bytes_total=0, files_done=500, files_total=2000, rate=1500.0)
+    line, fleet = live_lines(ProgressSnapshot(1, 0, 0, [found]), 80, 24, 50.0)
+    assert "25 %" in line and "1,500/s" in line and line.endswith("1s") and "B/s" not in fleet
+
+
+@pytest.mark.parametrize(
+    "output, shown",
+    [(Output.QUIET, []), (Output.NORMAL, ["note", "one"]), (Output.VERBOSE, ["note", "one"])],
+)
+def test_how_much_is_shown_is_the_users_choice(output, shown):
+    lines = []
+    teller = ProgressPrinter(lines.append, Clock(), 1, output=output)
+    teller.note("note")
+    teller.tell_of_one("one")
+    teller.progress({"data": status(1, 2)})
+    assert lines == [*shown, *([] if output is Output.QUIET else ["data: 1 B of 2 B (50 %), 1 file"])]
+
+
+def test_programs_get_a_line_of_json_for_each_look_and_each_end(tmp_path: Path):
+    path, clock, lines = tmp_path / "progress.jsonl", Clock(), []
+    log = ProgressLog(str(path), lines.append)
+    does = Activity("final", "final pass")
+    teller = ProgressPrinter(lines.append, clock, 1, lambda _name: does, output=Output.QUIET, log=log)
+    for clock.now in (0.0, 0.1, 2.0):
+        teller.progress({"data": status(int(100 * clock.now), 1000)})
+    teller.watched("data", comparing(500))
+    teller.ended(True, "data")
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [one["event"] for one in found] == ["progress", "progress", "progress", "ended"]
+    assert [one.get("percent") for one in found] == [0, 20, 50, None] and not lines
+    assert (found[1]["rate"], found[1]["rate_of"], found[1]["seconds_left"]) == (100.0, "bytes", 8.0)
+    assert (found[1]["phase"], found[1]["activity"], found[1]["job"]) == ("final", "final pass", "data")
+    assert (found[2]["phase"], found[2]["current"]) == ("comparing", "db/main")
+    assert found[3]["failed"] is True and all(one["at"].endswith("Z") for one in found)
+
+
+def test_a_progress_file_that_cannot_be_written_is_told_once(tmp_path: Path):
+    clock, lines = Clock(), []
+    log = ProgressLog(str(tmp_path / "none/x"), lines.append)
+    teller = ProgressPrinter(lines.append, clock, 1, output=Output.QUIET, log=log)
+    for clock.now in (0.0, 2.0, 4.0):
+        teller.progress({"data": status(1, 2)})
+    assert len(lines) == 1 and "cannot be written: No such file" in lines[0]
