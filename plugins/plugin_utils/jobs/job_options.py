@@ -64,12 +64,10 @@ def role_options(role: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
 
     What is inside of dictionaries is not looked at. Raises Refusal.
     """
-    spec: Spec = {
-        name.removeprefix(f"{role}_").removeprefix(_OF_ALL_ROLES): cast(
-            Option, {key: value for key, value in option.items() if key in _OF_A_VALUE}
-        )
-        for name, option in spec_of_role(role).items()
-    }
+    spec: Spec = {}
+    for name, option in spec_of_role(role).items():
+        own = name.removeprefix(f"{role}_").removeprefix(_OF_ALL_ROLES)
+        spec[own] = cast(Option, {key: value for key, value in option.items() if key in _OF_A_VALUE})
     given = {name: value for name, value in variables.items() if name in spec}
     return validate_options(given, spec, (), f"variables of the role {role}")
 
