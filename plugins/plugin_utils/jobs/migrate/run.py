@@ -462,8 +462,9 @@ class MigrationRun:
     def _report(self, report: Mapping[str, Any]) -> None:
         self._write_report(report)
         self._totals[report["name"]] = dict(report["totals"])
-        self.hints += [f"{report['name']}: {hint}" for hint in report["hints"]]
         failure = report["failure"]
+        if not failure:  # else the end of the run says it, with why the job failed
+            self.hints += [f"{report['name']}: {hint}" for hint in report["hints"]]
         if self._output is Output.VERBOSE or not (self._teller.is_many or failure or self._output is Output.QUIET):
             for line in render_summary(report):
                 self._say(line)
