@@ -99,8 +99,9 @@ header,main,footer{padding-left:12px;padding-right:12px}
 @media print{
 :root{color-scheme:light;--bg:#fff;--fg:#000;--dim:#444;--line:#bbb;--card:#fff;--accent:#1f5fbf;--good:#176b2f;
 --caution:#7d4e00;--bad:#b01c14;--rest:#ddd;--s1:#a3470a;--s2:#6b3fa0;--s3:#0f6f6b}
-@page{margin:14mm}
-body{font-size:10pt}
+@page{size:landscape;margin:10mm}
+body{font-size:8pt}
+th,td{padding:2px 5px}
 header,main,footer{max-width:none;padding:0}
 figure,tr,.notices li,.facts div{break-inside:avoid}
 h2,h3,figcaption{break-after:avoid}
@@ -108,7 +109,7 @@ h2,h3,figcaption{break-after:avoid}
 figure details{display:none}
 details.job::details-content{content-visibility:visible;block-size:auto}
 a{color:inherit;text-decoration:none}
-.charts{grid-template-columns:repeat(2,minmax(0,1fr))}
+.charts{grid-template-columns:repeat(4,minmax(0,1fr))}
 }
 """
 
