@@ -97,7 +97,7 @@ def chmod(tree: Path) -> str:
 
 
 def part(tree: Path) -> str:
-    """Give each of two names a file of its own."""
+    """Part two names of one file."""
     path = next(path for path in sorted(tree.rglob("*")) if path.is_file() and path.stat().st_nlink > 1)
     own = path.with_name("own")
     shutil.copy2(path, own)
