@@ -316,5 +316,5 @@ dest:
 kept:
   description: The file on the control node that has the last results of this pair, empty if it is not kept.
   returned: success
-  type: path
+  type: str
 """

@@ -112,7 +112,7 @@ def _ciphers(driving: Endpoint, serving: Endpoint, by_default: tuple[str, ...]) 
         chosen, _why = choose_ciphers(offer, server, driving.probe["aes"] and serving.probe["aes"])
     except TransferFailed as error:
         return default, default, str(error)
-    return default, chosen.split(",")[0], ""
+    return default, chosen.split(",", maxsplit=1)[0], ""
 
 
 def _algorithms(method: str, source: Endpoint, dest: Endpoint) -> tuple[str, ...]:

@@ -145,7 +145,7 @@ def _draw_lines(chart: LineChart, number: int) -> str:
         return _svg(chart.title, chart.summary, number, 40, [_text(_LEFT, 24, "no figures")])
     times = [*(point.at for point in points), *(mark.at for mark in chart.marks)]
     ticks = value_ticks(max(point.value for point in points), chart.unit)
-    frame = _Frame(min(times), max(max(times), min(times) + 1), ticks[-1], _HEIGHT)
+    frame = _Frame(min(times), max(*times, min(times) + 1), ticks[-1], _HEIGHT)
     parts = []
     for value in ticks:
         y = frame.y(value)
@@ -182,16 +182,16 @@ def _draw_curve(frame: _Frame, curve: Curve, order: int) -> list[str]:
 
 def _draw_bars(chart: BarChart, number: int) -> str:
     bars = chart.bars[:_MOST_BARS]
-    most = max((bar.value for bar in bars), default=0) or 1
+    most = max((one.value for one in bars), default=0) or 1
     parts, y, room = [], 4, _WIDTH - 2 * _RIGHT
-    for bar in bars:
-        value = _label(chart.unit.format(bar.value))
-        parts.append(_text(_RIGHT, y + 12, _label(bar.label)))
+    for one in bars:
+        value = _label(chart.unit.format(one.value))
+        parts.append(_text(_RIGHT, y + 12, _label(one.label)))
         parts.append(_text(_WIDTH - _RIGHT, y + 12, value, "end", "value"))
-        width = max(1.0, room * max(0.0, bar.value) / most)
+        width = max(1.0, room * max(0.0, one.value) / most)
         parts.append(f'<rect class="rest" x="{_RIGHT}" y="{y + 17}" width="{room}" height="9" rx="2"/>')
         parts.append(
-            f'<rect class="{bar.tone.value}" x="{_RIGHT}" y="{y + 17}" width="{width:.1f}" height="9" rx="2"/>'
+            f'<rect class="{one.tone.value}" x="{_RIGHT}" y="{y + 17}" width="{width:.1f}" height="9" rx="2"/>'
         )
         y += 34
     return _svg(chart.title, chart.summary, number, y + 2, parts)
@@ -252,7 +252,7 @@ def _mark_cells(mark: Mark, several: bool) -> Sequence[Cell]:
 
 
 def _bar_figures(chart: BarChart) -> Table:
-    rows = [(Cell(bar.label), Cell(chart.unit.format(bar.value)), Cell(bar.note)) for bar in chart.bars]
+    rows = [(Cell(one.label), Cell(chart.unit.format(one.value)), Cell(one.note)) for one in chart.bars]
     return Table(chart.title, [Column("Name"), Column("Value", is_number=True), Column("Note")], thin(rows))
 
 

@@ -151,11 +151,11 @@ def _charts(figures: RestoreFigures) -> list[Chart]:
     if not figures.method:
         return []
     bars = [Bar(word, getattr(figures, name)) for name, word in DONE.items()]
-    done = ", ".join(f"{bar.value:,.0f} {bar.label}" for bar in bars)
+    done = ", ".join(f"{one.value:,.0f} {one.label}" for one in bars)
     charts: list[Chart] = [BarChart("Entries by what was done", f"{done}.", Unit.COUNT, bars)]
     if figures.phases:
         phases = [Bar(name, seconds) for name, seconds in figures.phases.items()]
-        longest = max(phases, key=lambda bar: bar.value)
+        longest = max(phases, key=lambda bar: one.value)
         summary = f"The longest was {longest.label}, {format_duration(longest.value)}."
         charts.append(BarChart("Time by phase", summary, Unit.SECONDS, phases))
     return charts
