@@ -155,7 +155,7 @@ def _charts(figures: RestoreFigures) -> list[Chart]:
     charts: list[Chart] = [BarChart("Entries by what was done", f"{done}.", Unit.COUNT, bars)]
     if figures.phases:
         phases = [Bar(name, seconds) for name, seconds in figures.phases.items()]
-        longest = max(phases, key=lambda bar: one.value)
+        longest = max(phases, key=lambda one: one.value)
         summary = f"The longest was {longest.label}, {format_duration(longest.value)}."
         charts.append(BarChart("Time by phase", summary, Unit.SECONDS, phases))
     return charts
