@@ -14,7 +14,7 @@ import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 ROLES = Path(__file__).resolve().parents[3] / "roles"
-SHARED = {"longhaul_output", "longhaul_progress_file"}  # of several roles: a user sets them once, and no role has a default
+SHARED = {"longhaul_output", "longhaul_progress_file"}  # of several roles, whose defaults lack them
 NAMES = sorted(path.parents[1].name for path in ROLES.glob("*/meta/argument_specs.yml"))
 PYTHON_TYPES = {
     "str": str,
