@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The action behind longhaul.fleet.transfer: options in, result out. What happens is in plugin_utils/session."""
+"""The action behind longhaul.fleet.transfer: options in, result out. Its steps are in plugin_utils/transfer/session."""
 
 from __future__ import annotations
 

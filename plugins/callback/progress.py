@@ -4,7 +4,7 @@
 
 """Live progress of the pairs of a fleet, in the terminal of ansible-playbook.
 
-The task that drives the pairs says how far they are in a file (plugin_utils/fleet/snapshot). A thread reads it and
+The task that drives the pairs says how far they are in a file (plugin_utils/fleet/progress_file). A thread reads it and
 draws below what Ansible prints. Without a terminal, or without the library rich, this shows nothing, and the task
 prints lines.
 """

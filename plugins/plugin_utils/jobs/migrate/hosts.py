@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the conductor asks of the two hosts of a migration job. Each function waits for its hosts."""
+"""Questions that a run asks the two hosts of a migration job. Each function waits for its hosts."""
 
 from __future__ import annotations
 
