@@ -6,14 +6,15 @@
 
 * ``steps``: what the control node asks for. ``commands``: does it; each step imports what it needs.
 * ``request``: what a job is asked to do.
-* ``probe``: what a host has, and what stands at a path.
+* ``probe``: what a host has, and what stands at a path. ``probe_fingerprint``: the facts on which a plan depends. Pure.
 * ``launcher``: start a job as a process of its own, watch it, end it, and remove what a killed one left.
 * ``main``: what such a process does. ``transfer_job``, ``digest_job``, ``owner_census``, ``benchmark_job``: its
-  kinds.
+  kinds. ``confine_job``: what it gives up before it deals with the peer.
 * ``owner_check``: whether a destination keeps owners, found out before a transfer.
 * ``state``: the folder of a job, its locks. ``reporter``: its status file.
 * ``overview``: what all transfers of a host do at the moment.
 * ``records``: what the control node keeps of its jobs at their destinations.
+* ``leases``: which control node may work on a job.
 * ``control_client``: pause, slow or cancel jobs from outside. ``control_loop``: what a job does about that.
 * ``bytecode_cache``: the engine as this host's Python compiled it.
 

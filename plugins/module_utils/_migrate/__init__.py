@@ -4,7 +4,7 @@
 
 """Checks of a host before a migration.
 
-* ``preflight``: what one host says before a migration, read-only.
+* ``preflight``: what one host says before a migration, read-only. ``tree_users``: the processes that use a tree.
 
 It must not import transfers or jobs.
 """

@@ -20,6 +20,7 @@ The life of a snapshot:
 * ``quarantine``: take one that was set aside, or drop it.
 * ``policy``, ``time_zones``, ``prune``, ``read_lock``: which ones are kept, and how the others are removed.
 * ``check``, ``check_contents``, ``subset``, ``check_run``: whether they are what their manifests say.
+  ``damage``: the damaged files that were found, which no later snapshot uses.
 * ``search``, ``conditions``: find entries in all of them, and the history of a path. ``differences``: between two.
 * ``inspect_path``: look at a path of one before it is restored. ``overlap``: where it goes.
 * ``rsnapshot``, ``adopt``: take the snapshots of rsnapshot over.

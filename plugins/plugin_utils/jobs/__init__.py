@@ -11,5 +11,6 @@
 * ``notify``: messages about runs, to URLs and commands of the user; ``notify_delivery``: sends them;
 * ``snapshot_answers``: what a repository host says of snapshots; ``failures``: all failures of a run.
 
-Imports ``fleet``, ``transfer``, ``hosts`` and ``common``.
+Imports ``fleet``, ``transfer``, ``hosts`` and ``common``; its packages also import ``report``, and ``migrate`` also
+``benchmark``.
 """

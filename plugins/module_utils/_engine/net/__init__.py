@@ -5,9 +5,10 @@
 """Connections of two hosts, and the session over them.
 
 * ``connect``: how the two ends find each other. ``authenticate``: they prove who they are; ``tls`` encrypts.
-* ``pending_connections``: connections before that proof.
+* ``pending_connections``: connections before that proof. ``early_connections``: data connections that the driving end
+  makes before the session begins.
 * ``control_channel``: a connection that carries frames, in ``tls`` the same inside TLS. ``session``: messages over it,
-  in threads, with signs of life.
+  in threads, with signs of life. ``session_server``: a serving end that holds its session in a thread.
 * ``carrier``: what carries contents, as each method implements it.
 * ``data_connection``: a connection that carries records. ``pool``: all of those, a thread for each.
 * ``pool_scaling``: how many of them pay.

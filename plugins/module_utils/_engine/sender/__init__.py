@@ -6,7 +6,7 @@
 
 * ``sender``: scans, offers, sends and accounts. ``leftovers``: what is not offered.
 * ``stream_sender``: the same for the method stream, which sends ``small_files`` in the session and ``large_files`` over
-  data connections, each of which gets its ``link_share``.
+  data connections. ``range_queue``: the ranges of files, of which each connection gets its ``link_share``.
 
 It may import the rest of ``_engine`` but for ``receiver``, and ``_tree``, ``_model`` and ``_core``.
 """

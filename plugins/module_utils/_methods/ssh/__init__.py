@@ -9,5 +9,5 @@
   the driving end gets in), ``forced_command`` and ``forced_command_socket`` (how its connection gets to the job).
 * ``sshd_config``: what OpenSSH's programs print of their configuration.
 
-It may import ``_core`` alone.
+It may import ``_tree`` and ``_core`` alone.
 """

@@ -129,6 +129,18 @@ def test_what_marks_a_package_holds_no_code(path):
     assert all(isinstance(node, ast.Expr) for node in ast.parse(path.read_text()).body)
 
 
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("__init__.py")), ids=lambda path: str(path.parent.relative_to(ROOT)))
+def test_a_map_names_each_file_of_its_package(path):
+    guide = path.read_text()
+    missing = [file.stem for file in sorted(path.parent.glob("[a-z]*.py")) if f"``{file.stem}``" not in guide]
+    assert missing == [], f"{path.relative_to(ROOT)} does not say what these are for"
+
+
+def test_every_package_has_a_map():
+    folders = {path.parent for path in ROOT.rglob("*.py")}
+    assert {str(folder.relative_to(ROOT)) for folder in folders if not (folder / "__init__.py").exists()} == set()
+
+
 def file_of(parts: tuple[str, ...]) -> Path | None:
     """Return the file of a module below module_utils, or None if the parts name none."""
     found = ROOT.joinpath(*parts).with_suffix(".py") if parts else ROOT
