@@ -118,7 +118,10 @@ class _Namespaces:
         return [(_place_of(self._tree, mounts), self._tree), *inside]
 
     def _points_in(self, mounts: list[tuple[str, DevicePath]]) -> list[str]:
-        """Return the paths at which a namespace may have the tree: few are, and each file that is open asks."""
+        """Return the paths of a namespace below which the tree, or a part of it, is seen.
+
+        They are few, so each open file is compared with these first.
+        """
         found = []
         for point, mounted in mounts:
             for place, _point in self._places:

@@ -247,7 +247,7 @@ def _append(folder: int, data: bytes) -> None:
 
 
 def event_of(series: Series, act: str, name: str, now: int, why: str = "") -> Event:
-    """Return the event of an act of this run."""
+    """Return the line of the history for an ``act`` of this run with the snapshot ``name``; ``why`` is its reason."""
     return Event(act, name, now, f"{series.host}/{series.job}", series.by, why)
 
 

@@ -203,7 +203,10 @@ def _packing(measured: PairMeasurement, ability: Ability, side: str) -> float:
 
 
 def _algorithm(measured: PairMeasurement, ability: Ability) -> tuple[str, float]:
-    """Return the best algorithm that was measured at the source, and its bytes of input a second."""
+    """Return the first of the method's algorithms that the source has measured, and its bytes of input a second.
+
+    Return ``"", 0.0`` if it has measured none of them.
+    """
     known = _cores(measured, "source").compression
     for name in ability.algorithms:
         for level in _LEVELS[name]:

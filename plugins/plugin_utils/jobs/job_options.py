@@ -60,9 +60,10 @@ def spec_with_jobs(role: str, set_by_role: Mapping[str, str], of_one_job: Collec
 
 
 def role_options(role: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the variables of a role with types and defaults, by their names without that of the role or of longhaul.
+    """Return the options of a role: its variables checked and converted to their types, defaults for those not set.
 
-    What is inside of dictionaries is not looked at. Raises Refusal.
+    Both are named without the prefix ``ROLE_`` or ``longhaul_``, and other variables are left out. Of a dictionary only
+    the type is checked, not its keys and values. Raises Refusal.
     """
     spec: Spec = {}
     for name, option in spec_of_role(role).items():

@@ -32,7 +32,7 @@ class FileRequest(NamedTuple):
 
     @property
     def missing(self) -> int:
-        """Bytes without holes that the destination lacks of it, at most."""
+        """Upper bound of what the destination still lacks of the file, in bytes without holes."""
         ranges = [(self.have, self.entry.size)] if self.ranges is None else self.ranges
         return min(self.entry.content, sum(end - start for start, end in ranges))
 

@@ -225,7 +225,11 @@ class Growth:
         return at_once or int(1 - min(last.least, 1 / self.kept) >= needed)
 
     def _may_pay(self, samples: list[PoolSample], rate: float) -> bool:
-        """Return whether the network is what is waited for, and nothing else is in the way."""
+        """Return whether more connections could raise the rate.
+
+        They cannot if the rate limit, the processor or a full line is the bottleneck, or if the threads of the
+        connections seldom wait for the network.
+        """
         if self._limit and rate >= _LIMITED * self._limit:
             return False
         path = joined([sample.path for sample in samples])

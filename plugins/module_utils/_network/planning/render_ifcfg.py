@@ -63,7 +63,7 @@ def _new(device: Device) -> dict[str, str | int | None]:
 
 
 def _told(device: Device) -> dict[str, str | int | None]:
-    """Return the assignments for what was told."""
+    """Return the assignments for what the user has set of a device: bond, VLAN, MTU, addresses and gateway."""
     values: dict[str, str | int | None] = {}
     if device.bond:
         values.update({"BONDING_MASTER": "yes", "BONDING_OPTS": _bond(device.bond)})
@@ -99,7 +99,7 @@ def _bond(bond: Bond) -> str:
 
 
 def _changed(content: str, device: Device) -> str:
-    """Set what was told in a file of the admin's; each assignment stays where it is."""
+    """Set what the user has set of a device in a file of the admin's; each assignment stays where it is."""
     for key, value in _told(device).items():
         line = f"{key}={_quote(value)}"
         changed, count = re.subn(rf"^{key}=.*$", line.replace("\\", r"\\"), content, flags=re.MULTILINE)
