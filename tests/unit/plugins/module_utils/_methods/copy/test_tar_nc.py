@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.strangers import MOST
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.pending_connections import MOST
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_hard_tree
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import NotReady, Pair, settings
