@@ -23,7 +23,7 @@ import struct
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Iterator, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Iterator, Mapping, NamedTuple, Sequence
 
 from .._core.context import Context
 from .._core.errors import TransferFailed
@@ -33,7 +33,7 @@ from .._engine.net.connect import Connection, ConnectionParameters, Listener, co
 from .._engine.net.data_connection import ConnectionLost, DataConnection
 from .._engine.net.tcp_info import bound_unsent
 from .._engine.wire.frames import FrameError
-from .._engine.wire.handshake import HandshakeError
+from .._engine.wire.handshake import MAX_STREAMS, HandshakeError
 from .._engine.wire.records import Record, RecordKind
 from .line_facts import HostLine, SideFacts, TcpFacts, side_facts, tcp_facts
 
@@ -78,6 +78,8 @@ _LENGTH = struct.Struct("!I")
 _LONGEST_REPORT = 4096
 _END, _FORTH, _BACK = 0, 1, 2  # _FORTH: the driving end sends
 _TESTS = 6
+_MOST_LINKS = 2 * MAX_STREAMS  # plain ones and those with TLS
+_LARGEST_NUMBER = 1 << 63  # in a report
 _TLS_FIRST_BYTE = b"\x16"  # of a ClientHello's record; the stream's own hello begins with another
 
 
@@ -117,8 +119,8 @@ class _Memory:
         link.send_head(Record(RecordKind.DONE))
         return sent
 
-    def receive(self, link: DataConnection, seconds: float) -> Received:
-        """Receive records to the last one. Raises ConnectionLost and FrameError."""
+    def receive(self, link: DataConnection, seconds: float, most: int) -> Received:
+        """Receive records to the last one, ``most`` bytes altogether. Raises ConnectionLost and FrameError."""
         amount = marked_amount = 0
         began = marked = last = 0.0
         while True:
@@ -129,6 +131,8 @@ class _Memory:
                 break
             if record.kind != RecordKind.RAW:
                 raise FrameError(f"protocol error: {record.kind.name} in a measurement")
+            if record.size > min(_LARGEST_RECORD, most - amount):
+                raise FrameError("protocol error: more bytes in a measurement than were asked for")
             link.receive_file(self._sink.fd, 0, record.size, lambda _count: None)
             last, amount = time.monotonic(), amount + record.size
             if not marked and last - began >= _WARM * seconds:
@@ -136,6 +140,18 @@ class _Memory:
         if not marked or last - marked < 0.2 * (last - began):  # it was over before it had gained speed
             marked, marked_amount = began, 0
         return Received(amount, (amount - marked_amount) / max(last - marked, 1e-6))
+
+
+@contextlib.contextmanager
+def _ending(link: DataConnection, seconds: float) -> Iterator[None]:
+    """Abort a connection whose peer takes longer than ``seconds``, with a byte now and then, too."""
+    timer = threading.Timer(seconds, link.abort, [f"a measurement took longer than {seconds:.0f} seconds"])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class _EitherWay(ConnectionParameters):
@@ -172,9 +188,15 @@ class LineServer:
         self.address, self.port = self._port.address, self._port.port
 
     def wait(self) -> None:
-        """Serve until the peer says that it is done, or stays away."""
-        seen = time.monotonic()
+        """Serve until the peer says that it is done. Raises TransferFailed if it stays away, or finds no end."""
+        began = seen = time.monotonic()
+        patience = self._seconds + _FIRST + _TESTS * _TIMEOUT
         while not self._ended.wait(_LOOK):
+            if time.monotonic() - began > patience:
+                raise TransferFailed(
+                    f"the other host did not end the measurement of the line within {patience:.0f} seconds: the line "
+                    "stalls, or its job hangs. Run the task again"
+                )
             with self._lock:
                 is_used = bool(self._links)
             if is_used:
@@ -190,10 +212,13 @@ class LineServer:
                 link.abort("the measurement ended")
 
     def _arrived(self, connection: Connection) -> None:
-        link = connection.link(_TIMEOUT, drives=False)
-        with self._lock:
-            self._links.add(link)
+        link = None
         try:
+            link = connection.link(_TIMEOUT, drives=False)
+            with self._lock:
+                if len(self._links) >= _MOST_LINKS:
+                    raise FrameError(f"protocol error: more than {_MOST_LINKS} connections")
+                self._links.add(link)
             while self._answer(link):
                 pass
             self._ended.set()
@@ -202,8 +227,11 @@ class LineServer:
                 self._log(f"a connection of the measurement ended: {error}")
         finally:
             with self._lock:
-                self._links.discard(link)
-                link.close()
+                if link is None:
+                    connection.socket.close()
+                else:
+                    self._links.discard(link)
+                    link.close()
 
     def _answer(self, link: DataConnection) -> bool:
         """Do one measurement; return whether another may follow."""
@@ -215,7 +243,8 @@ class LineServer:
         seconds = min(max(0.0, seconds), self._seconds)
         bound_unsent(link.socket, _UNSENT)
         if direction == _FORTH:
-            found = self._memory.receive(link, seconds)
+            with _ending(link, seconds + _TIMEOUT):
+                found = self._memory.receive(link, seconds, max(_LARGEST_RECORD, self._most))
         else:
             found = Received(self._memory.send(link, seconds, min(most, self._most)), 0.0)
         side = side_facts(link.socket, self._host)
@@ -225,29 +254,51 @@ class LineServer:
 
 
 def _read_report(link: DataConnection) -> _Report:
-    """Return what the serving end says. Raises ConnectionLost, and ValueError for what is no report."""
+    """Return what the serving end says. Raises ConnectionLost, and FrameError or ValueError for what is no report."""
     (length,) = _LENGTH.unpack(link.receive(_LENGTH.size, patient=True))
     if length > _LONGEST_REPORT:
         raise FrameError("protocol error: a report of a measurement is too long")
-    values = as_object(json.loads(link.receive(length)), "a report")
+    return _parse_report(link.receive(length))
+
+
+def _parse_report(said: bytes) -> _Report:
+    """Return what a report says. Raises FrameError and ValueError. Pure."""
+    try:
+        values = as_object(json.loads(said), "a report")
+    except RecursionError:
+        raise FrameError("protocol error: a report of a measurement is nested too deeply") from None
     tcp, side = (as_object(values.get(name), name) for name in ("tcp", "side"))
     return _Report(
-        number(values, "rate"),
-        member(values, "amount", int),
+        _quantity(values, "rate"),
+        _count(values, "amount"),
         {
-            "round_trip": number(tcp, "round_trip"),
-            "sent": member(tcp, "sent", int),
-            "lost": member(tcp, "lost", int),
-            "path_mtu": member(tcp, "path_mtu", int),
+            "round_trip": _quantity(tcp, "round_trip"),
+            "sent": _count(tcp, "sent"),
+            "lost": _count(tcp, "lost"),
+            "path_mtu": _count(tcp, "path_mtu"),
             "congestion": member(tcp, "congestion", str),
         },
         {
-            "interface": number(side, "interface"),
+            "interface": _quantity(side, "interface"),
             "bond": member(side, "bond", str),
-            "send_buffer": member(side, "send_buffer", int),
-            "receive_buffer": member(side, "receive_buffer", int),
+            "send_buffer": _count(side, "send_buffer"),
+            "receive_buffer": _count(side, "receive_buffer"),
         },
     )
+
+
+def _count(values: Mapping[str, object], name: str) -> int:
+    value = member(values, name, int)
+    if abs(value) > _LARGEST_NUMBER:
+        raise FrameError(f"protocol error: {name} in a report of a measurement is impossible")
+    return value
+
+
+def _quantity(values: Mapping[str, object], name: str) -> float:
+    value = number(values, name)
+    if not 0 <= value <= _LARGEST_NUMBER:  # no number (NaN) is not, either
+        raise FrameError(f"protocol error: {name} in a report of a measurement is impossible")
+    return float(value)
 
 
 class LineDriver:
@@ -277,7 +328,7 @@ class LineDriver:
             for way in (_FORTH, _BACK):
                 self._rates(way)["several_streams"] = self._measure(self._plain, way)
             with self._naming_gap():
-                self._connect(self._encrypted, ConnectionParameters(context))
+                self._connect(self._encrypted, self._with_tls())
                 for way in (_FORTH, _BACK):
                     self._rates(way)["encrypted"] = self._measure(self._encrypted, way)
             self._plain[0].send(memoryview(_ASK.pack(_END, 0.0, 0)))
@@ -292,8 +343,15 @@ class LineDriver:
     def _naming_gap(self) -> Iterator[None]:
         try:
             yield
-        except (TransferFailed, ConnectionLost, FrameError, HandshakeError, OSError, ValueError) as error:
+        except (ConnectionLost, FrameError, HandshakeError, OSError, ValueError) as error:
             self._found["gaps"].append(f"The line could not be measured with TLS: {error}.")
+
+    def _with_tls(self) -> ConnectionParameters:
+        """Raise ValueError if there is no TLS: TransferFailed is what a stop of the job raises, too."""
+        try:
+            return ConnectionParameters(self._context)
+        except TransferFailed as error:
+            raise ValueError(str(error)) from error
 
     def _connect(self, links: list[DataConnection], parameters: ConnectionParameters) -> None:
         address, port = str(self._context.peer["address"]), int(self._context.peer["port"])
@@ -309,18 +367,24 @@ class LineDriver:
         """Return how many bytes a second go over these connections in one direction."""
         most = max(_LARGEST_RECORD, self._most // len(links))
         with ThreadPoolExecutor(len(links)) as pool:
-            done = list(pool.map(lambda link: self._measure_one(link, way, most), links))
+            try:
+                done = list(pool.map(lambda link: self._measure_one(link, way, most), links))
+            except BaseException:  # the pool waits for its threads, and a stop would wait with it
+                for link in links:
+                    link.abort("the measurement ended")
+                raise
         self._learn([report for _received, report in done], links)
         return sum(received.rate if way == _BACK else report.rate for received, report in done)
 
     def _measure_one(self, link: DataConnection, way: int, most: int) -> tuple[Received, _Report]:
         bound_unsent(link.socket, _UNSENT)
-        link.send(memoryview(_ASK.pack(way, self._seconds, most)))
-        if way == _FORTH:
-            received = Received(self._memory.send(link, self._seconds, most), 0.0)
-        else:
-            received = self._memory.receive(link, self._seconds)
-        return received, _read_report(link)
+        with _ending(link, self._seconds + _TIMEOUT):
+            link.send(memoryview(_ASK.pack(way, self._seconds, most)))
+            if way == _FORTH:
+                received = Received(self._memory.send(link, self._seconds, most), 0.0)
+            else:
+                received = self._memory.receive(link, self._seconds, most)
+            return received, _read_report(link)
 
     def _learn(self, reports: Sequence[_Report], links: Sequence[DataConnection]) -> None:
         """Take what both kernels say of the connections."""

@@ -6,10 +6,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import socket
 import threading
+import time
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._benchmark import link
@@ -21,7 +24,18 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._benchmark.line_fac
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import PeerUnreachable, TransferFailed
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.connect import ConnectionParameters, connect
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.connect import (
+    Connection,
+    ConnectionParameters,
+    Listener,
+    connect,
+)
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.data_connection import (
+    ConnectionLost,
+    DataConnection,
+)
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import FrameError
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.records import Record, RecordKind
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer import credentials
 
 HOST = HostLine({"127.0.0.1": Interface(125e6, "802.3ad")}, (4 << 20, 6 << 20))
@@ -105,6 +119,139 @@ def test_a_peer_that_asks_for_nonsense_is_dropped_and_the_next_one_is_served(end
             connection.receive(1)
         connection.close()
     assert ends.drive(0.1, 6 * MIB)["bytes"] > 0
+
+
+def too_much(connection: DataConnection) -> None:
+    for _number in range(200):
+        connection.send_head(Record(RecordKind.RAW, length=MIB, size=MIB))
+        connection.send(memoryview(bytes(MIB)))
+
+
+def too_large(connection: DataConnection) -> None:
+    connection.send_head(Record(RecordKind.RAW, length=2 * MIB, size=2 * MIB))
+    connection.send(memoryview(bytes(2 * MIB)))
+
+
+def too_long(connection: DataConnection) -> None:
+    for _number in range(200):
+        connection.send_head(Record(RecordKind.RAW, length=1, size=1))
+        connection.send(memoryview(b"x"))
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("flood", [too_much, too_large, too_long])
+def test_a_peer_that_finds_no_end_is_dropped(
+    ends: Ends, flood: Callable[[DataConnection], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "_TIMEOUT", 0.3)
+    plain = ConnectionParameters(ends.context("drive"), encrypts=False)
+    connection = connect(plain, "127.0.0.1", ends.server.port, 1).link(5.0, drives=True)
+    connection.send(memoryview(link._ASK.pack(link._FORTH, 0.1, MIB)))
+    with pytest.raises(ConnectionLost, match="closed|reset|pipe"):
+        flood(connection)
+        connection.receive(1)
+    connection.close()
+
+
+@pytest.mark.parametrize("flood", [too_much, too_large, too_long])
+def test_a_serving_end_that_finds_no_end_is_left(
+    ends: Ends, flood: Callable[[DataConnection], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "_TIMEOUT", 0.3)
+    ends.server.close()
+    served: list[DataConnection] = []
+
+    def arrived(connection: Connection) -> None:
+        served.append(connection.link(5.0, drives=False))
+        served[0].receive(link._ASK.size)
+        with contextlib.suppress(ConnectionLost):
+            flood(served[0])
+
+    context = ends.context("serve")
+    monkeypatch.setattr(link, "_FORTH", 3)  # no direction: the driving end receives in the first measurement
+    listener = Listener(context, ConnectionParameters(context, encrypts=False), arrived)
+    ends.server.port = listener.port
+    with pytest.raises(TransferFailed, match="more bytes|longer than"):
+        link.LineDriver(ends.context("drive"), HOST, 2, 0.1, MIB).run()
+    listener.close()
+    for one in served:
+        one.close()
+
+
+def test_a_server_whose_peer_stays_without_an_end_ends(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "_TIMEOUT", 0.05)
+    monkeypatch.setattr(link, "_FIRST", 0.2)
+    plain = ConnectionParameters(ends.context("drive"), encrypts=False)
+    connection = connect(plain, "127.0.0.1", ends.server.port, 1)
+    with pytest.raises(TransferFailed, match="did not end the measurement"):
+        ends.server.wait()
+    connection.socket.close()
+
+
+def test_the_number_of_connections_is_bounded(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "_MOST_LINKS", 2)
+    plain = ConnectionParameters(ends.context("drive"), encrypts=False)
+    held = []
+    for number in range(3):
+        held.append(connect(plain, "127.0.0.1", ends.server.port, number).link(5.0, drives=True))
+        time.sleep(0.1)
+    with pytest.raises(ConnectionLost, match="closed|reset"):
+        held[2].receive(1)
+    for one in held:
+        one.close()
+
+
+def report(**changes: object) -> bytes:
+    values: dict[str, Any] = {
+        "rate": 1e6,
+        "amount": 5,
+        "tcp": {"round_trip": 0.1, "sent": 1, "lost": 0, "path_mtu": 1500, "congestion": "cubic"},
+        "side": {"interface": 0, "bond": "", "send_buffer": 1, "receive_buffer": 1},
+    }
+    for name, value in changes.items():
+        holder = next(one for one in (values, values["tcp"], values["side"]) if name in one)
+        holder[name] = value
+    return json.dumps(values).encode()
+
+
+def test_a_report_is_read() -> None:
+    found = link._parse_report(report(rate=7))
+    assert (found.rate, found.amount, found.tcp["congestion"]) == (7.0, 5, "cubic")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        report(rate=float("nan")),
+        report(rate=float("inf")),
+        report(rate=10**400),
+        report(rate=-1),
+        report(round_trip=float("inf")),
+        report(interface=10**400),
+        report(amount=10**400),
+        report(send_buffer=1 << 64),
+        report(lost="1"),
+        report(sent=True),
+        b"[" * 4000,
+        b"\xff",
+        b"[]",
+    ],
+)
+def test_a_report_with_nonsense_is_refused(said: bytes) -> None:
+    with pytest.raises((FrameError, ValueError)):
+        link._parse_report(said)
+
+
+def test_a_stop_in_the_measurement_with_tls_is_no_gap(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(driver: link.LineDriver, links: list[DataConnection], parameters: ConnectionParameters) -> None:
+        if parameters.encrypts:
+            raise TransferFailed("the benchmark was stopped")
+        connect_all(driver, links, parameters)
+
+    connect_all = link.LineDriver._connect
+    monkeypatch.setattr(link.LineDriver, "_connect", stop)
+    with pytest.raises(TransferFailed, match="was stopped"):
+        ends.drive(0.1, 6 * MIB)
 
 
 def test_a_stranger_gets_nothing(ends: Ends) -> None:
