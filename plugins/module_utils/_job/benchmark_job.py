@@ -130,7 +130,12 @@ def measure(folder: JobFolder, request: BenchmarkRequest, secrets: dict[str, str
 
 
 def _tls_context(folder: JobFolder, secrets: dict[str, str], serves: bool) -> ssl.SSLContext:
-    """Return what either end of a connection in memory uses; both show the same certificate."""
+    """Return what either end of a connection in memory uses; both show the same certificate.
+
+    Raises ValueError if this Python has no TLS 1.3, which is a gap; TransferFailed is what a stop raises, too.
+    """
+    if not ssl.HAS_TLSv1_3:
+        raise ValueError("the Python of this host has no TLS 1.3")
     settings = cast("Settings", {})
     own = {**secrets, tls.PEER: secrets.get(tls.CERTIFICATE, "")}
     return tls.make(Context("source", "serve" if serves else "drive", b"", settings, folder.path, secrets=own))

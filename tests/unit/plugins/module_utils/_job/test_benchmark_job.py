@@ -64,6 +64,14 @@ def test_a_processor_is_measured_with_made_data(root: Path) -> None:
     assert "disk" not in found
 
 
+def test_a_python_without_tls_1_3_is_a_gap(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmark_job.ssl, "HAS_TLSv1_3", False)
+    found = measured(folder_of("one", root, work="processor"))
+    assert found["processor"]["ciphers"] == {}
+    assert found["processor"]["compression"]["zlib-1"] > 0
+    assert "rate of tls could not be measured: the Python of this host has no TLS 1.3" in found["gaps"][0]
+
+
 @pytest.mark.parametrize("there", [True, False])
 def test_a_destination_is_measured_beside_it_and_nothing_stays(root: Path, there: bool) -> None:
     if there:
