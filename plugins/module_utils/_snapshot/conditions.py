@@ -9,9 +9,10 @@ Pure. A condition on the path is a regular expression of bytes, since paths are 
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
-from typing import Callable, Mapping, NamedTuple
+from typing import Callable, Iterator, Mapping, NamedTuple
 
 from .._model.entry import CHARACTER, DIRECTORY, REGULAR
 from .._model.paths import unescape
@@ -25,6 +26,8 @@ _SIZE = re.compile(r"(\d{1,15})\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 _TIMES = ("%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M", "%Y-%m-%d")
 _SECOND = 10**9
 _LONGEST = 4096  # characters of a pattern
+_ONE = r"(?:[^/\x80-\xff]|[\xc2-\xf4][\x80-\xbf]+)"  # one character in UTF-8
+_SPECIAL_IN_BRACKETS = re.compile(r"[][\\^&~|]")
 
 MatchPath = Callable[[bytes], object]
 
@@ -90,7 +93,10 @@ def parse_conditions(written: Mapping[str, object]) -> Conditions:
 
 def parse_path(text: str) -> bytes:
     """Return the path in a tree that a user wrote, or that was printed; slashes around it do not count."""
-    return unescape(text).strip(b"/")
+    try:
+        return unescape(text).strip(b"/")
+    except UnicodeEncodeError:
+        raise _half("path", text) from None
 
 
 def _below(text: str) -> MatchPath:
@@ -101,35 +107,65 @@ def _below(text: str) -> MatchPath:
 def _glob(pattern: str) -> MatchPath:
     """Return what matches a pattern: of a name in any folder, or with a slash in it, of the whole path.
 
-    ``*`` and ``?`` stand for no slash, ``**`` for any number of folders, ``[...]`` for one character.
+    ``*`` stands for no slash, ``?`` and ``[...]`` for one character, ``**`` between slashes for any number of folders.
+    What comes behind a ``*`` or ``**`` is taken where it comes first, and no other place is tried: an earlier one
+    leaves more to the rest of the pattern. So no pattern takes long.
     """
     if len(pattern) > _LONGEST:
         raise Refused(f"glob has more than {_LONGEST} characters")
-    anywhere = "/" not in pattern.strip("/")
-    text, at, out = pattern.strip("/"), 0, []
+    segments = pattern.strip("/").split("/")
+    segments = ["**", *segments] if len(segments) == 1 else segments
+    numbers = itertools.count()
+    groups: list[list[str]] = [[]]  # of segments, between two **
+    for segment in segments:
+        if segment == "**":
+            groups.append([])
+        else:
+            groups[-1].append(_segment(segment, numbers))
+    if len(groups) == 1:
+        return _compile("glob", "/".join(groups[0]), pattern).fullmatch
+    out = [f"{segment}/" for segment in groups[0]]
+    for group in groups[1:-1]:
+        if group:
+            out.append(_first("(?:[^/]*/)*?" + "".join(f"{segment}/" for segment in group), numbers))
+    out.append("(?:.*/)?" + "/".join(groups[-1]) if groups[-1] else ".*")
+    return _compile("glob", "".join(out), pattern).fullmatch
+
+
+def _segment(text: str, numbers: Iterator[int]) -> str:
+    """Return the expression for what is between two slashes of a pattern."""
+    at, pieces = 0, [""]
     while at < len(text):
-        if text.startswith("**/", at):
-            out.append("(?:.*/)?")
-            at += 3
-        elif text.startswith("**", at):
-            out.append(".*")
-            at += 2
-        elif text[at] == "*":
-            out.append("[^/]*")
+        if text[at] == "*":
+            pieces.append("")
             at += 1
         elif text[at] == "?":
-            out.append("[^/]")
+            pieces[-1] += _ONE
             at += 1
-        elif text[at] == "[" and (end := text.find("]", at + 2)) > 0:
-            inside = text[at + 1 : end].replace("\\", "\\\\")
-            negated = inside.startswith("!")
-            inside = inside[1:] if negated else inside
-            out.append("(?!/)[" + ("^" if negated else "") + inside.replace("[", "\\[").replace("^", "\\^") + "]")
+        elif text[at] == "[" and (end := text.find("]", at + (3 if text.startswith("[!", at) else 2))) > 0:
+            pieces[-1] += _bracket(text[at + 1 : end])
             at = end + 1
         else:
-            out.append(re.escape(text[at]))
+            pieces[-1] += re.escape(text[at])
             at += 1
-    return _compile("glob", ("(?:.*/)?" if anywhere else "") + "".join(out), pattern).fullmatch
+    if len(pieces) == 1:
+        return pieces[0]
+    middle = "".join(_first(f"[^/]*?{piece}", numbers) for piece in pieces[1:-1] if piece)
+    return f"{pieces[0]}{middle}[^/]*{pieces[-1]}"
+
+
+def _bracket(inside: str) -> str:
+    if not inside.isascii():
+        raise Refused(f"glob has {inside!r} in brackets, where only ASCII characters can be. Write ? for any character")
+    is_negated = inside.startswith("!")
+    escaped = _SPECIAL_IN_BRACKETS.sub(r"\\\g<0>", inside[is_negated:])
+    return f"(?![/{escaped}]){_ONE}" if is_negated else f"(?!/)[{escaped}]"
+
+
+def _first(expression: str, numbers: Iterator[int]) -> str:
+    """Return an expression that matches only what ``expression`` matches first (an atomic group, as of Python 3.11)."""
+    name = f"_{next(numbers)}"
+    return f"(?=(?P<{name}>{expression}))(?P={name})"
 
 
 def _regex(pattern: str) -> MatchPath:
@@ -141,8 +177,14 @@ def _regex(pattern: str) -> MatchPath:
 def _compile(name: str, expression: str, shown: str) -> re.Pattern[bytes]:
     try:
         return re.compile(expression.encode("utf-8", "surrogateescape"), re.DOTALL)
+    except UnicodeEncodeError:
+        raise _half(name, shown) from None
     except (re.error, OverflowError, RecursionError) as error:
         raise Refused(f"{name} {shown!r} cannot be understood: {error}. Correct it") from None
+
+
+def _half(name: str, text: str) -> Refused:
+    return Refused(f"{name} {text!r} has half of a surrogate pair, which is no character. Correct it")
 
 
 def _size(name: str, text: str) -> int:

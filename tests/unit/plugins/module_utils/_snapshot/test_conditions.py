@@ -44,12 +44,59 @@ def matched(**match):
         ({"glob": "[[]x]"}, [b"[x]"]),
         ({"glob": "[x"}, []),
         ({"glob": "new*line"}, [b"new\nline"]),
+        ({"glob": "**"}, PATHS),
+        ({"glob": "**/**/a.conf"}, [b"a.conf", b"etc/a.conf", b"etc/x/a.conf", b"etc/x/y/a.conf", b"etcetera/a.conf"]),
+        ({"glob": "**/x/**/a.conf"}, [b"etc/x/a.conf", b"etc/x/y/a.conf"]),
+        ({"glob": "etc/*/**"}, [b"etc/x/a.conf", b"etc/x/y/a.conf"]),
+        ({"glob": "e*c*a/*.*o*"}, [b"etcetera/a.conf"]),
         ({"regex": "^etc/.\\.txt$"}, [b"etc/b.txt"]),
         ({"regex": "y"}, [b"etc/x/y/a.conf"]),
     ],
 )
 def test_paths(match, paths):
     assert matched(**match) == paths
+
+
+@pytest.mark.parametrize(
+    "glob, path, holds",
+    [
+        ("?", "ä".encode(), True),
+        ("??", "ä".encode(), False),
+        ("?x", b"ax", True),
+        ("*ä?", "xäö".encode(), True),
+        ("[!a]", "ä".encode(), True),
+        ("[!]a]", b"b", True),
+        ("[!]a]", b"]", False),
+        ("[!]a]", b"/", False),
+        ("[]a]", b"]", True),
+        ("[&&^~|]", b"&", True),
+        ("x[!a]y", b"x/y", False),
+        ("[.-0]", b"/", False),
+        ("*a*b", b"xabab", True),
+        ("*a*b", b"xabac", False),
+        ("*ab*ab", b"ab", False),
+        ("*aba*ba", b"ababa", True),
+        ("*aba*aba", b"ababa", False),
+        ("**/a/**/a/b", b"a/a/a/b", True),
+        ("**/a/**/a/b", b"a/b", False),
+        ("**/a/b/**/b/*", b"a/b/a/b/b/c", True),
+        ("**/a*/b/**", b"a1/c/a2/b/c", True),
+        ("a/**/b", b"a/b", True),
+        ("a/**/b", b"ab", False),
+        ("a**", b"abc", True),
+    ],
+)
+def test_one_path(glob, path, holds):
+    (test,) = parse_conditions({"glob": glob}).paths
+    assert bool(test(path)) == holds
+
+
+@pytest.mark.parametrize("glob", ["*a" * 30 + "*b", "**/a/" * 30 + "b", "**/*a*/" * 20 + "b", "x/" + "**/*" * 20 + "b"])
+def test_no_pattern_takes_long(glob):  # with backtracking it would not end
+    (test,) = parse_conditions({"glob": glob}).paths
+    assert not test(b"a" * 250)
+    assert not test(b"x/" + b"/".join([b"a"] * 100))
+    assert not test(b"/".join([b"a" * 40] * 100))
 
 
 @pytest.mark.parametrize(
@@ -82,6 +129,10 @@ def test_values(match, holds, fails):
         ({"regex": "(x"}, "regex '(x' cannot be understood"),
         ({"regex": "x" * 5000}, "more than 4096"),
         ({"glob": "[z-a]"}, "glob '[z-a]' cannot be understood"),
+        ({"glob": "[ä]"}, "only ASCII"),
+        ({"glob": "\ud800"}, "surrogate"),
+        ({"regex": "\ud800"}, "surrogate"),
+        ({"path": "\ud800"}, "surrogate"),
         ({"type": "x"}, "type is 'x'"),
         ({"size_min": "1.5G"}, "size_min is '1.5G'"),
         ({"size_max": "-1"}, "size_max is '-1'"),
