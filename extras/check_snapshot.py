@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import errno
 import hashlib
+import io
 import json
 import os
 import stat
@@ -34,6 +35,7 @@ TYPES = "fdlpsbc"
 MODES = (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK, stat.S_IFIFO, stat.S_IFSOCK, stat.S_IFBLK, stat.S_IFCHR)
 MOST = 64 << 20  # bytes of a frame: none is as large
 PIECE = 1 << 20
+NAMESPACES = (b"user.", b"trusted.", b"security.", b"system.posix_acl_")  # of the attributes that a manifest has
 
 
 class Damaged(Exception):
@@ -82,10 +84,11 @@ def frames(file: BinaryIO) -> Iterator[tuple[bytes, bytes]]:
         if len(stored) < stored_length or check != said:
             raise Damaged("a frame is damaged, or the file is cut short")
         try:
-            payload = zlib.decompress(stored)
+            unpacker = zlib.decompressobj()
+            payload = unpacker.decompress(stored, length + 1)  # never more than the head says
         except zlib.error as error:
             raise Damaged(f"a frame cannot be unpacked: {error}") from None
-        if len(payload) != length:
+        if len(payload) != length or not unpacker.eof:
             raise Damaged("a frame has another length than its head says")
         yield kind, payload
     if file.read(1):
@@ -136,20 +139,30 @@ def records(payload: bytes) -> Iterator[Record]:
         raise Damaged(f"a record cannot be read: {error}") from None
 
 
+def members(payload: bytes) -> dict[str, object]:
+    """Return the JSON object that a frame holds. Raises Damaged."""
+    try:
+        found = json.loads(payload)
+    except (ValueError, RecursionError) as error:
+        raise Damaged(f"a frame holds no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise Damaged("a frame holds no JSON object")
+    return found
+
+
 class Manifest:
     """A manifest, read once from its beginning to its end."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._frames, self.count = frames(file), 0
-        _kind, payload = next(self._frames, (b"", b"{}"))
-        self.about: dict[str, str] = json.loads(payload)
-        if self.about.get("algorithm") not in ("blake2b", "sha256"):
+        kind, payload = next(self._frames, (b"", b""))
+        if kind != b"H":
+            raise Damaged("it does not begin with a head")
+        about = members(payload)
+        self.algorithm = str(about.get("algorithm"))  # of the hashes
+        self.about = f"{about.get('host')}/{about.get('job')}"
+        if self.algorithm not in ("blake2b", "sha256"):
             raise Damaged("its head names no algorithm that is known here")
-
-    @property
-    def algorithm(self) -> str:
-        """The algorithm of the hashes."""
-        return self.about["algorithm"]
 
     def read(self) -> Iterator[Record]:
         """Yield every record. Raises Damaged, at the latest at the end."""
@@ -158,8 +171,10 @@ class Manifest:
                 for record in records(payload):
                     self.count += 1
                     yield record
-            elif kind == b"E" and json.loads(payload).get("entries") != self.count:
+            elif kind == b"E" and members(payload).get("entries") != self.count:
                 raise Damaged("it has another number of entries than its end says")
+        if not self.count:
+            raise Damaged("it has no records, not even of the root of the tree")
 
 
 def hash_file(path: bytes, algorithm: str) -> bytes:
@@ -182,12 +197,17 @@ class OpenDirectory(NamedTuple):
 class TreeCheck:
     """A tree beside a manifest. The process works in each of its directories in turn: paths may be of any length."""
 
-    def __init__(self, tree: str, algorithm: str, aspects: set[str]) -> None:
-        """Take the root, and what is compared besides names, types and sizes: owners, times, attributes, contents."""
-        self._tree, self._algorithm, self._aspects = tree, algorithm, aspects
+    def __init__(self, tree: str, algorithm: str, aspects: set[str], is_copy: bool) -> None:
+        """Take the root, and what is compared besides names, types and sizes: owners, times, attributes, contents.
+
+        ``is_copy``: it is not the snapshot's own, most of whose files have names in other snapshots, too.
+        """
+        self._tree, self._algorithm, self._aspects, self._is_copy = tree, algorithm, aspects, is_copy
         self._open: list[OpenDirectory] = []
         self._missing: bytes | None = None  # a directory that is not there: what is below it is not named again
-        self._first_names: dict[tuple[int, int], tuple[bytes, os.stat_result]] = {}
+        self._first_names: dict[tuple[int, int], tuple[bytes, os.stat_result]] = {}  # by the file in the manifest
+        self._shared: dict[tuple[int, int], tuple[bytes, tuple[int, int]]] = {}  # by the file in the tree
+        self.unhashed = 0  # files whose contents nobody knows
 
     def check(self, found: Iterator[Record]) -> Iterator[Difference]:
         """Yield every difference, in the order of the records. Raises OSError if there is no such tree."""
@@ -229,6 +249,7 @@ class TreeCheck:
                 self._open.append(OpenDirectory(record.path, fd, set(map(os.fsencode, os.listdir(fd)))))
             wrong = self._attributes(record, name, found)
             has_contents = record.type == "f" and "contents" in self._aspects and record.content
+            self.unhashed += record.type == "f" and not record.content
             if record.type == "f" and found.st_size != record.size:
                 wrong.append(f"size {found.st_size}, expected {record.size}")
             elif has_contents and hash_file(name, self._algorithm) != record.content:
@@ -256,16 +277,23 @@ class TreeCheck:
             first, seen = self._first_names.setdefault(record.identity, (record.path, found))
             if not os.path.samestat(seen, found):
                 wrong.append(f"is not the same file as {show(first)}")
+        if self._is_copy and found.st_nlink > 1 and record.type != "d":
+            place = (found.st_dev, found.st_ino)
+            first, identity = self._shared.setdefault(place, (record.path, record.identity))
+            if identity != record.identity:
+                wrong.append(f"is the same file as {show(first)}, which is another one in the manifest")
         return wrong
 
 
 def attributes_of(path: bytes) -> tuple[tuple[bytes, bytes], ...]:
-    """Return the extended attributes of an entry, sorted, ACLs among them."""
+    """Return the extended attributes of an entry that a manifest records, sorted, ACLs among them."""
     found = []
     with contextlib.suppress(OSError, AttributeError):  # a system or a file system without any
         for name in os.listxattr(path, follow_symlinks=False):
-            with contextlib.suppress(OSError):
-                found.append((os.fsencode(name), os.getxattr(path, name, follow_symlinks=False)))
+            key = os.fsencode(name)
+            if key.startswith(NAMESPACES):
+                with contextlib.suppress(OSError):
+                    found.append((key, os.getxattr(path, name, follow_symlinks=False)))
     return tuple(sorted(found))
 
 
@@ -289,6 +317,9 @@ def sum_lines(found: Iterator[Record]) -> Iterator[bytes]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says, and return the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # which may be of an encoding that lacks letters of a name
+            stream.reconfigure(errors="backslashreplace")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "snapshot", help="the folder of a snapshot, such as /srv/backup/web1/data/latest, or a manifest"
@@ -314,7 +345,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for line in sum_lines(known.read()):
                     sys.stdout.buffer.write(line)
                 return 0
-            for difference in TreeCheck(os.path.abspath(tree), known.algorithm, aspects).check(known.read()):
+            comparison = TreeCheck(os.path.abspath(tree), known.algorithm, aspects, bool(given.tree))
+            for difference in comparison.check(known.read()):
                 differences += 1
                 print(f"{show(difference.path)} {difference.what}")
     except (Damaged, ValueError) as error:
@@ -323,8 +355,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(f"cannot read {show(os.fsencode(error.filename or manifest))}: {error.strerror}", file=sys.stderr)
         return 2
-    about = f"{known.about.get('host')}/{known.about.get('job')}"
-    print(f"{about}: {known.count} entries of the manifest, {differences} differences in {tree}", file=sys.stderr)
+    found = f"{known.about}: {known.count} entries of the manifest, {differences} differences in {tree}"
+    if comparison.unhashed and "contents" in aspects:
+        found += f"; of {comparison.unhashed} files the manifest has no hash, so their contents were not compared"
+    print(found, file=sys.stderr)
     return 1 if differences else 0
 
 

@@ -6,11 +6,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
+import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
+import tracemalloc
+import zlib
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -152,3 +159,122 @@ def test_the_hashes_are_those_of_the_usual_programs(snapshot: Path, restored: Pa
     subprocess.run([*command, str(file)], cwd=restored, check=True)
     flip(restored)
     assert subprocess.run([*command, str(file)], cwd=restored, check=False, capture_output=True).returncode == 1
+
+
+HEAD = (b"H", json.dumps({"algorithm": "sha256", "host": "h", "job": "j"}).encode())
+
+
+def end(entries: int) -> tuple[bytes, bytes]:
+    return b"E", json.dumps({"entries": entries}).encode()
+
+
+def write_manifest(path: Path, *frames: tuple[bytes, bytes], said: int | None = None) -> Path:
+    """Write a manifest whose frames are whole, whatever they hold; ``said``: the length that each head says."""
+    check, data = bytes(16), b"LHSNAP1\n"
+    for kind, payload in frames:
+        stored, length = zlib.compress(payload), len(payload) if said is None else said
+        check = hashlib.blake2b(check + kind + struct.pack("<I", length) + stored, digest_size=16).digest()
+        data += struct.pack("<cII16s", kind, length, len(stored), check) + stored
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("frames", "reason"),
+    [
+        ([HEAD, end(0)], "no records"),
+        ([end(0)], "does not begin with a head"),
+        ([(b"R", HEAD[1]), end(0)], "does not begin with a head"),
+        ([(b"H", b"[]"), end(0)], "no JSON object"),
+        ([(b"H", b"[" * 100000), end(0)], "no JSON"),
+        ([HEAD, (b"E", b"[]")], "no JSON object"),
+        ([(b"H", b"{}"), end(0)], "no algorithm"),
+    ],
+)
+def test_a_whole_manifest_of_nothing_is_damaged(tmp_path: Path, frames: list[tuple[bytes, bytes]], reason: str):
+    found = check(write_manifest(tmp_path / "manifest", *frames), "--tree", tmp_path)
+    assert found.returncode == 2 and reason in found.stderr and "Traceback" not in found.stderr
+
+
+@pytest.fixture(name="checker")
+def _checker() -> ModuleType:
+    """Return the checker as a module."""
+    spec = importlib.util.spec_from_file_location("check_snapshot", CHECKER)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        del sys.modules[spec.name]
+    return module
+
+
+def test_a_frame_is_unpacked_no_further_than_its_head_says(tmp_path: Path, checker: ModuleType):
+    path = write_manifest(tmp_path / "manifest", (b"H", bytes(40 << 20)), said=10)
+    tracemalloc.start()
+    with path.open("rb") as file, pytest.raises(checker.Damaged, match="another length"):
+        list(checker.frames(file))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 10 << 20
+
+
+def test_attributes_that_no_manifest_has_are_not_compared(
+    tmp_path: Path, checker: ModuleType, monkeypatch: pytest.MonkeyPatch
+):
+    names = ["user.x", "system.nfs4_acl", "system.posix_acl_access", "btrfs.compression", "security.y", "trusted.z"]
+    monkeypatch.setattr(os, "listxattr", lambda *_path, **_more: names)
+    monkeypatch.setattr(os, "getxattr", lambda *_path, **_more: b"value")
+    found = [name for name, _value in checker.attributes_of(b"x")]
+    assert found == [b"security.y", b"system.posix_acl_access", b"trusted.z", b"user.x"]
+
+
+def test_names_that_the_terminal_cannot_show_are_shown(snapshot: Path, restored: Path):
+    (restored / "\xe4").touch()
+    command = [sys.executable, str(CHECKER), str(snapshot), "--tree", str(restored)]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "1"}
+    found = subprocess.run(command, capture_output=True, check=False, env=environment)
+    assert found.returncode == 1 and b"\\xe4 is not in the manifest" in found.stdout, found.stderr
+
+
+@pytest.fixture(name="pair")
+def _pair(tmp_path: Path) -> Path:
+    """Return a snapshot of two files of which nobody but ``stat`` sees that they are two."""
+    source, repository = tmp_path / "source", tmp_path / "repository"
+    source.mkdir()
+    repository.mkdir(mode=0o700)
+    for name in ("one", "two"):
+        (source / name).write_text("same")
+        os.utime(source / name, (5, 5))
+    os.utime(source, (5, 5))
+    return make_snapshot(repository, source).parent
+
+
+def test_two_files_that_are_one_in_a_copy_are_named(pair: Path, tmp_path: Path):
+    tree = tmp_path / "restored"
+    subprocess.run(["cp", "-a", pair / "data", tree], check=True)
+    (tree / "two").unlink()
+    os.link(tree / "one", tree / "two")
+    times = (pair / "data").stat()
+    os.utime(tree, ns=(times.st_atime_ns, times.st_mtime_ns))
+    found = check(pair, "--tree", tree)
+    assert found.stdout == "two differs: is the same file as one, which is another one in the manifest\n"
+    assert "no hash" not in found.stderr
+
+
+def test_files_without_a_hash_are_counted(tmp_path: Path):
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "secret").write_bytes(b"12345")
+    payload = struct.pack("<I", 2) + bytes(2)
+    for path, name, kind in ((tree, b"", 1), (tree / "secret", b"secret", 0)):
+        status = path.stat()
+        numbers = (status.st_uid, status.st_gid, status.st_mtime_ns, 0, 0 if kind else 5, 1, 1 + kind, 1, 0, 0)
+        body = struct.pack("<IIqqQQQQQQ", *numbers) + name
+        payload += struct.pack("<BHIIHH", kind | 0x80, status.st_mode & 0o7777, len(body), len(name), 0, 0) + body
+    manifest = write_manifest(tmp_path / "manifest", HEAD, (b"R", payload), end(2))
+    found = check(manifest, "--tree", tree)
+    assert (found.returncode, found.stdout) == (0, ""), found.stderr
+    assert "of 1 files the manifest has no hash, so their contents were not compared" in found.stderr
+    assert "no hash" not in check(manifest, "--tree", tree, "--no-contents").stderr
