@@ -656,7 +656,7 @@ searched:
   sample: 12
 unsearched:
   description: Up to 50 snapshots that were not searched, or not to their end, each with C(host), C(job), C(snapshot) (empty for the
-    folder of the job) and C(reason).
+    folder of the job; so is C(job) for the folder of the host) and C(reason).
   returned: with O(action=find) and O(action=history)
   type: list
   elements: dict

@@ -35,10 +35,11 @@ _MOST_COUNTED = 200_000  # different paths that are counted
 _MOST_SKIPPED = 50  # snapshots that are named
 _MOST_VERSIONS = 1000  # of one path
 _SECOND = 10**9
+_LOST_AND_FOUND = "lost+found"  # of a file system; only root may list it
 
 
 class Skipped(NamedTuple):
-    """A snapshot that could not be searched."""
+    """A snapshot that could not be searched; without its name the folder of a job, without a job that of a host."""
 
     host: str
     job: str
@@ -139,7 +140,7 @@ def find(
     found: list[dict[str, object]] = []
     skipped: list[Skipped] = []
     searched = matches = total = 0
-    for one_host, one_job in _jobs(repository, host, job):
+    for one_host, one_job in _jobs(repository, host, job, skipped):
         kept = _Kept(limit)
         with contextlib.ExitStack() as stack:
             try:
@@ -274,8 +275,8 @@ def _version(record: EntryRecord) -> bytes:
     return b"".join((entry.type.encode(), record.content or entry.target))
 
 
-def _jobs(repository: str, host: str | None, job: str | None) -> Iterator[tuple[str, str]]:
-    """Yield the folders of jobs in a repository: one, those of a host, or all."""
+def _jobs(repository: str, host: str | None, job: str | None, skipped: list[Skipped]) -> Iterator[tuple[str, str]]:
+    """Yield the folders of jobs in a repository: one, those of a host, or all; name hosts that cannot be listed."""
     if host and job:
         yield host, job
         return
@@ -284,7 +285,15 @@ def _jobs(repository: str, host: str | None, job: str | None) -> Iterator[tuple[
     with contextlib.closing(_Folder(repository)) as folder:
         hosts = [names.check_part("host", host)] if host else folder.names()
         for one in hosts:
-            for name in folder.names(one):
+            try:
+                jobs = folder.names(one)
+            except FileNotFoundError:  # it is not there, or was removed at this moment
+                continue
+            except OSError as error:
+                if one != _LOST_AND_FOUND:
+                    skipped.append(Skipped(one, "", "", f"its folder cannot be listed: {error.strerror}"))
+                continue
+            for name in jobs:
                 yield one, name
 
 
@@ -303,7 +312,10 @@ class _Folder:
             ) from None
 
     def names(self, below: str = "") -> list[str]:
-        """Return the names of folders that may be of hosts, or ``below`` a host of its jobs."""
+        """Return the names of folders that may be of hosts, or ``below`` a host of its jobs.
+
+        Raises Refused if there is nothing to search, and OSError for a host alone.
+        """
         fd = os.dup(self._fd)
         try:
             if below:
@@ -313,7 +325,7 @@ class _Folder:
                 found = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         except OSError as error:
             if below:
-                return []  # lost+found, for example
+                raise
             raise Refused(f"the repository cannot be listed: {error.strerror}") from None
         finally:
             os.close(fd)
@@ -371,7 +383,8 @@ def _no_path(series: Series, path: bytes) -> str:
 
 def _require(searched: int, skipped: list[Skipped], what: str) -> None:
     if not searched:
-        why = f"{skipped[0].snapshot}: {skipped[0].reason}" if skipped else "there is none"
+        first = skipped[0] if skipped else None
+        why = f"{first.snapshot or _folder(first)}: {first.reason}" if first else "there is none"
         raise Refused(f"{what}: {why}. Name another repository, host or job, or make a backup first")
 
 
@@ -386,12 +399,14 @@ def _of(host: str | None, job: str | None) -> str:
     return f" of {host}/{job}" if job else (f" of {host}" if host else "")
 
 
+def _folder(skipped: Skipped) -> str:
+    return f"{skipped.host}/{skipped.job}" if skipped.job else skipped.host
+
+
 def _dump(skipped: list[Skipped]) -> list[dict[str, str]]:
     return [dict(zip(Skipped._fields, one)) for one in skipped[:_MOST_SKIPPED]]
 
 
 def _warnings(skipped: list[Skipped]) -> list[str]:
-    texts = [
-        f"{one.host}/{one.job}: {one.snapshot or 'the folder'} was not searched: {one.reason}" for one in skipped[:3]
-    ]
+    texts = [f"{_folder(one)}: {one.snapshot or 'the folder'} was not searched: {one.reason}" for one in skipped[:3]]
     return [*texts, *([f"and {len(skipped) - 3} more were not searched"] if len(skipped) > 3 else [])]

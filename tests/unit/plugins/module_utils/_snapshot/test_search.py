@@ -108,6 +108,21 @@ def test_all_jobs_of_a_host_and_all_hosts(three):
     assert jobs("web1", None) == [("web1", "data"), ("web1", "other")]
     assert jobs(None, None) == [("web1", "data"), ("web1", "other"), ("web2", "data")]
     assert jobs(None, None, limit=2) == [("web1", "data"), ("web1", "other")]
+    opened = os.open
+
+    def refuse(path, *given, **more):
+        if path in ("web2", "lost+found"):
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *given, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        done = do_action("find", (str(three.repository), None, None), {"match": {"glob": "a"}, "limit": 9}, NOBODY)
+        with pytest.raises(Refused, match="could be searched: web2: its folder cannot be listed: Permission denied"):
+            jobs("web2", None)
+    reason = "its folder cannot be listed: Permission denied"
+    assert done.result["unsearched"] == [{"host": "web2", "job": "", "snapshot": "", "reason": reason}]
+    assert done.warnings == [f"web2: the folder was not searched: {reason}"]
     with pytest.raises(Refused, match="name the host, too"):
         jobs(None, "data")
     with pytest.raises(Refused, match="could be searched: there is none"):
