@@ -118,8 +118,12 @@ COARSEST = 2 * 10**9  # nanoseconds: the unit of FAT, and no file system in use 
 KINDS: Mapping[str, str] = {**Settings.__annotations__, **OptionSettings.__annotations__}
 
 
+_OR_NULL = " | None"  # at the end of an annotation; inside it, it is of what a dict holds
+
+
 def _json_type(kind: str) -> type:
     """Return the type of a value of JSON for an annotation, None left out."""
+    kind = kind[: -len(_OR_NULL)] if kind.endswith(_OR_NULL) else kind
     if kind in ("str", "int", "bool"):
         return {"str": str, "int": int, "bool": bool}[kind]
     return list if kind.startswith("list") else dict
@@ -141,7 +145,7 @@ def parse_settings(values: object) -> Settings:
     """
     given = values if isinstance(values, dict) else {}
     found: dict[str, Any] = {
-        **{name: None for name, kind in KINDS.items() if kind.endswith("| None")},
+        **{name: None for name, kind in KINDS.items() if kind.endswith(_OR_NULL)},
         "trust": "full",
         "suspects": [],
         "link_dest_exclude": [],
@@ -163,9 +167,8 @@ def parse_settings(values: object) -> Settings:
         **given,
     }
     for name, written in KINDS.items():
-        kind, _or, null = written.partition(" | ")
-        value, wanted = found.get(name), _json_type(kind)
-        if value is None and null:
+        value, wanted = found.get(name), _json_type(written)
+        if value is None and written.endswith(_OR_NULL):
             continue
         is_right = isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool))
         if not is_right or (isinstance(value, list) and not all(isinstance(text, str) for text in value)):

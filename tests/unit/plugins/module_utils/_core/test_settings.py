@@ -24,6 +24,12 @@ def test_what_is_whole_is_read_as_it_is():
     assert parse_settings(whole(rsyncd_module={"name": "m"})) == whole(rsyncd_module={"name": "m"})
 
 
+def test_an_object_of_which_a_member_may_be_null_may_not_be_null_itself():
+    assert parse_settings(whole(tar={"source": None, "dest": "gnu"}))["tar"]["source"] is None
+    with pytest.raises(TransferFailed, match="no setting tar that can be read"):
+        parse_settings(whole(tar=None))
+
+
 def test_a_request_of_an_earlier_version_means_what_it_meant_then():
     given = whole()
     lacking = (
