@@ -310,7 +310,7 @@ def remove_temporary(folder: JobFolder) -> str:
     try:
         with open(folder.file(_NOTE), encoding="ascii") as stream:
             above = open_held(os.fsencode(member(as_object(json.load(stream), "the note"), "folder", str)))
-    except FileNotFoundError:
+    except (FileNotFoundError, json.JSONDecodeError):  # it is written before anything is made: half of it means nothing
         return ""
     except (OSError, ValueError, WrongShape, TransferFailed) as error:
         return str(error)

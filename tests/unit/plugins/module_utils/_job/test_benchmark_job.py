@@ -154,6 +154,13 @@ def test_the_launcher_cleans_up_after_a_dead_benchmark(root: Path) -> None:
     assert "folder" in benchmark_job.remove_temporary(folder)
 
 
+@pytest.mark.parametrize("note", ["", "{", '{"folder": "/sr'])
+def test_half_a_note_is_none(root: Path, note: str) -> None:
+    folder = folder_of("one", root)
+    Path(folder.file("temporary")).write_text(note)
+    assert benchmark_job.remove_temporary(folder) == ""
+
+
 def test_a_benchmark_that_is_being_started_is_left_alone(root: Path) -> None:
     own, other = folder_of("one", root), folder_of("two", root)
     benchmark_job.refuse_beside(own)
