@@ -17,7 +17,7 @@ from typing import Iterator, NamedTuple
 from .._model.entry import REGULAR
 from .._model.entry_codec import ManifestError
 from .._model.paths import escape, order
-from .._tree.record import FIELDS, Describer, EntryRecord
+from .._tree.record import FIELDS, Describer, EntryRecord, without_attributes
 from . import names
 from .errors import Refused
 from .manifest import ManifestReader
@@ -115,7 +115,7 @@ class _Differences:
     def _take(self, kind: str, record: EntryRecord, files: list[EntryRecord]) -> None:
         if record.entry.type == REGULAR and record.entry.size and record.content:
             if len(files) < _MOST_MOVED:
-                files.append(record)
+                files.append(without_attributes(record))
                 return
             self.has_too_many = True
         self.of[kind].add(record)

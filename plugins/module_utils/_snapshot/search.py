@@ -19,7 +19,7 @@ from typing import Callable, Iterator, Mapping, NamedTuple
 from .._model.entry import REGULAR
 from .._model.entry_codec import ManifestError
 from .._model.paths import escape, order
-from .._tree.record import EntryRecord
+from .._tree.record import EntryRecord, without_attributes
 from .._tree.resolve import ForeignLink, open_folder
 from . import names
 from .check import still_there
@@ -76,12 +76,12 @@ class _Seen:
         self.first = self.last = snapshot
         self.snapshots = 0
         self.versions: set[bytes] = set()
-        self.record = record
+        self.record = without_attributes(record)
         self.add(snapshot, record)
 
     def add(self, snapshot: str, record: EntryRecord) -> None:
         """Take what a later snapshot has."""
-        self.last, self.record = snapshot, record
+        self.last, self.record = snapshot, without_attributes(record)
         self.snapshots += 1
         self.versions.add(_version(record))
 

@@ -61,6 +61,11 @@ class EntryRecord(NamedTuple):
     first: bytes  # the first path of the walk that shares the file; mostly the entry's own
 
 
+def without_attributes(record: EntryRecord) -> EntryRecord:
+    """Return a record that is cheap to keep: without extended attributes, which may be of 64 KiB each."""
+    return record._replace(entry=record.entry._replace(xattrs=())) if record.entry.xattrs else record
+
+
 def path_hash(path: bytes) -> bytes:
     """Return the 16 bytes that identify a path on both sides."""
     return hashlib.blake2b(path, digest_size=HASH_BYTES).digest()

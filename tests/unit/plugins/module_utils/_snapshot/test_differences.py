@@ -10,8 +10,10 @@ import os
 import random
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import differences
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import differences, search
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.record import EntryRecord
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import (
     FIRST,
     NOON,
@@ -54,6 +56,19 @@ def two(bench):
         os.utime(bench.source / folder, (NOON, NOON))
     bench.backup()
     return bench
+
+
+def test_what_is_kept_is_kept_without_attributes():
+    entry = Entry(b"a", "f", 0o644, 0, 0, 5, 0, 0, 1, 1, 1, 0, 8, xattrs=((b"user.x", bytes(1 << 16)),))
+    record = EntryRecord(entry, b"hash", b"a")
+    found = differences._Differences(5)
+    found.add(record)
+    found.remove(record)
+    (kept,), (gone,) = found._added, found._removed
+    seen = search._Seen(FIRST, record)
+    seen.add(SECOND, record)
+    bare = record._replace(entry=entry._replace(xattrs=()))
+    assert kept == gone == seen.record == bare
 
 
 def test_each_kind_of_difference_is_told(two):
