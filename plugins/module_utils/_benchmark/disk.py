@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Callable, Iterator, NamedTuple, Sequence
 from .._core.durability import sync_file_system
 from .._core.files import new_hash
 from .._core.mounts import MOUNTINFO, Mount, mount_around, parse_mounts
-from .._core.subprocesses import find_program, run
+from .._core.subprocesses import ask, find_program
 from .._tree.dirfd import Root
 from .tree import LARGE, ChosenFile
 
@@ -145,7 +145,7 @@ def _pool_state(pool: str) -> str:
     if not program or not pool or pool.startswith("-"):
         return "whose pool cannot be asked"
     try:
-        said = run([program, "list", "-H", "-o", "health,capacity", pool], timeout=_ZPOOL_SECONDS)
+        said = ask([program, "list", "-H", "-o", "health,capacity", pool], _ZPOOL_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return f"pool {pool} did not answer"
     words = said.stdout.decode(errors="replace").split()

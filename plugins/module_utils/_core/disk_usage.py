@@ -178,7 +178,7 @@ def pool_of(mounted: MountedOn) -> DiskUsage:
     if zpool is None:
         return {}
     try:
-        said = subprocesses.run([zpool, "list", "-H", "-o", "capacity,health", pool], timeout=_PATIENCE)
+        said = subprocesses.ask([zpool, "list", "-H", "-o", "capacity,health", pool], _PATIENCE)
     except (OSError, subprocess.SubprocessError):
         return {}
     return parse_pool(said.stdout.decode(errors="replace")) if said.returncode == 0 else {}

@@ -10,6 +10,7 @@ passwords and options of programs. What a child needs beyond that, its caller na
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import shutil
@@ -19,6 +20,7 @@ from typing import IO, Any, Callable, Mapping, Sequence, Union
 from .search_path import search_path
 
 _PATIENCE = 20  # seconds
+_LAST = 1  # second for a process that was killed
 
 Stream = Union[int, IO[Any], None]  # None: this process's own
 Words = Sequence[Union[str, bytes]]
@@ -116,6 +118,23 @@ def run(
             process.kill()
             raise
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def ask(argv: Words, seconds: float) -> subprocess.CompletedProcess[bytes]:
+    """Run a program that may hang in the kernel, where no signal reaches it; return its exit code and its output.
+
+    Raises OSError, and subprocess.TimeoutExpired after ``seconds``; then it is killed, and left alone if it stays.
+    """
+    process = start(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        out, _none = process.communicate(timeout=seconds)
+    except BaseException:
+        process.kill()
+        pipe(process.stdout).close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_LAST)
+        raise
+    return subprocess.CompletedProcess(process.args, process.returncode, out, b"")
 
 
 def end(process: subprocess.Popen[bytes], patience: float) -> None:

@@ -206,14 +206,14 @@ def test_an_account_has_the_disk_that_is_watched(monkeypatch):
 
 
 def test_a_zpool_that_hangs_or_cannot_run_says_nothing(monkeypatch):
-    def hang(argv, timeout):
-        raise subprocess.TimeoutExpired(argv, timeout)
+    def hang(argv, seconds):
+        raise subprocess.TimeoutExpired(argv, seconds)
 
     monkeypatch.setattr(disk_usage, "parse_pool", None)
     from ansible_collections.longhaul.fleet.plugins.module_utils._core import subprocesses
 
     monkeypatch.setattr(subprocesses, "find_program", lambda name: f"/{name}")
-    monkeypatch.setattr(subprocesses, "run", hang)
+    monkeypatch.setattr(subprocesses, "ask", hang)
     assert pool_of(MountedOn("zfs", "tank")) == {}
 
 

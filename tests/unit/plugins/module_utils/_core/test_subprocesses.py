@@ -130,6 +130,28 @@ def test_a_run_that_takes_too_long_is_killed():
     assert late.value.stdout == b"begun\n"
 
 
+def test_what_no_signal_ends_is_left_alone(monkeypatch):
+    assert subprocesses.ask(["sh", "-c", "echo out; echo err >&2; exit 3"], 30).stdout == b"out\n"
+    with pytest.raises(FileNotFoundError):
+        subprocesses.ask(["no-such-program"], 1)
+    started = []
+    start = subprocesses.start
+
+    def note(*given, **more):
+        started.append(start(*given, **more))
+        return started[0]
+
+    monkeypatch.setattr(subprocesses, "start", note)
+    monkeypatch.setattr(subprocesses, "_LAST", 0.1)
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess.Popen, "kill", lambda process: None)  # as one that waits for a disk
+        with pytest.raises(subprocess.TimeoutExpired):
+            subprocesses.ask(["sleep", "60"], 0.2)
+        assert started[0].poll() is None
+    started[0].kill()
+    started[0].wait()
+
+
 def test_what_is_missing_raises_or_says_nothing():
     with pytest.raises(FileNotFoundError):
         subprocesses.run(["no-such-program"])
