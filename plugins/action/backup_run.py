@@ -27,7 +27,12 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.controller im
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import ControllerGone
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.interruption import Interruption
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.preload import prepare
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.health import find_sick, judge, summarize
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.health import (
+    JobHealth,
+    find_sick,
+    judge,
+    summarize,
+)
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.job_problems import refuse_jobs
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.jobs import make_runs
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.metrics import write_metrics
@@ -35,7 +40,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.plannin
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.report_page import make_overview
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.report_text import render_overall
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.run import BackupRun
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.state import parse_record
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.state import BackupRecord, parse_record
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.store import BackupStore
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.failures import ReportedFailure
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.notify import RunEvent
@@ -110,13 +115,42 @@ class ActionModule(ConductAction):
 
     def _report(self, options: Mapping[str, Any], store: BackupStore, say: Say) -> Mapping[str, object]:
         """Write how all backups are, show those that are well, and return the others and the figures."""
+        messages = RunMessages("backup", options["notify"], options["started_by"], say, store.writes)
+        try:
+            made, health = self._judge(options, store)
+        except Exception as error:  # else nobody would hear of the end of this run
+            messages.send_end(options["wanted"], [ReportedFailure("The report", "failed", str(error))])
+            raise
+        at = now_text()
+        by = options["started_by"]
+        report = {"at": at, "by": by, "jobs": [one.dump() for one in health]}
+        warnings = store.report(report, lambda earlier: make_overview(health, at, by, earlier))
+        sick = find_sick(health)
+        path = store.path_of_report() if store.writes else ""
+        summary = summarize(health, made, sick, at, path, check_mode=not store.writes)
+        if options["textfile"] and store.writes:
+            try:
+                write_whole(os.path.realpath(options["textfile"]), write_metrics(health), TEXTFILE_MODE)
+            except OSError as error:  # the backups are made, and what failed of them must be told
+                warnings.append(str(cannot_write(error, options["textfile"], "backup_textfile")["msg"]))
+        sick_ids = {one.name for one in sick}
+        for line in render_overall([one for one in health if one.id not in sick_ids], path):
+            say(line)
+        warnings += messages.send_end(options["wanted"], sick, summary=summary, report=report)
+        return {
+            "summary": summary,
+            "failures": [one._asdict() for one in sick],
+            **({"warnings": warnings} if warnings else {}),
+        }
+
+    def _judge(self, options: Mapping[str, Any], store: BackupStore) -> tuple[list[BackupRecord], list[JobHealth]]:
+        """Return the records of the backups that this run made, and how all backups are. Raises Refusal."""
         runs = make_runs(apply_defaults(options["jobs"], options["defaults"]), self.variables["groups"])
         made = {record.id: record for record in map(parse_record, options["records"])}
         for record in store.read_all(run["id"] for run in runs if run["id"] not in made):
             if record.run_id == options["run_id"]:  # of a call whose result is lost
                 made[record.id] = record
         others = store.read_all(run["id"] for run in runs if run["id"] not in made)
-        busy = {**options["busy"], **store.read_busy(options["wanted"], options["run_id"])}
         health = judge(
             runs,
             [*others, *made.values()],
@@ -124,32 +158,6 @@ class ActionModule(ConductAction):
             list(made),
             time.time(),
             predicted=not store.writes,
-            busy=busy,
+            busy={**options["busy"], **store.read_busy(options["wanted"], options["run_id"])},
         )
-        at = now_text()
-        by = options["started_by"]
-        report = {"at": at, "by": by, "jobs": [one.dump() for one in health]}
-        unmade = store.report(report, lambda earlier: make_overview(health, at, by, earlier))
-        sick = find_sick(health)
-        path = store.path_of_report() if store.writes else ""
-        summary = summarize(health, list(made.values()), sick, at, path, check_mode=not store.writes)
-        messages = RunMessages("backup", options["notify"], options["started_by"], say, store.writes)
-        sections: dict[str, object] = {"summary": summary, "report": report}
-        if options["textfile"] and store.writes:
-            try:
-                write_whole(os.path.realpath(options["textfile"]), write_metrics(health), TEXTFILE_MODE)
-            except OSError as error:
-                refused = cannot_write(error, options["textfile"], "backup_textfile")
-                unwritten = ReportedFailure("backup_textfile", "failed", str(refused["msg"]))
-                lost = messages.send_end(options["wanted"], [*sick, unwritten], **sections)
-                return {**refused, "warnings": lost} if lost else refused
-        sick_ids = {one.name for one in sick}
-        for line in render_overall([one for one in health if one.id not in sick_ids], path):
-            say(line)
-        lost = messages.send_end(options["wanted"], sick, **sections)
-        warnings = [*([unmade] if unmade else []), *lost]
-        return {
-            "summary": summary,
-            "failures": [one._asdict() for one in sick],
-            **({"warnings": warnings} if warnings else {}),
-        }
+        return list(made.values()), health

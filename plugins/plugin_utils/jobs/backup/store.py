@@ -89,14 +89,18 @@ class BackupStore:
                     found[run_id] = str(values.get("reason") or "")
         return found
 
-    def report(self, report: Mapping[str, Any], make: Callable[[Sequence[EarlierReport]], Page]) -> str:
-        """Write the report on all backups, for programs and for people, and keep the one before. Raises OSError.
+    def report(self, report: Mapping[str, Any], make: Callable[[Sequence[EarlierReport]], Page]) -> list[str]:
+        """Write the report on all backups, for programs and for people, and keep the one before.
 
-        Return why that for people could not be written, empty if it was.
+        Return why that could not be done: what failed of the backups must be told even so.
         """
         keep_earlier(self._folder, _OVERALL)
-        self._folder.save(f"{_OVERALL}.json", report)
-        return save_page(self._folder, _OVERALL, make)
+        problems = [save_page(self._folder, _OVERALL, make)]
+        try:
+            self._folder.save(f"{_OVERALL}.json", report)
+        except OSError as error:
+            problems.append(f"{self._folder.path_of(f'{_OVERALL}.json')} could not be written: {error.strerror}")
+        return [one for one in problems if one]
 
 
 def _job(run_id: str) -> str:
