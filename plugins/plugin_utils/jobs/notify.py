@@ -116,7 +116,7 @@ def _problems(written: Mapping[str, Any]) -> list[str]:
     if bool(urls) == bool(command):
         problems.append("it has both a URL and a command" if command else "it has nothing to call: give url or command")
     problems += [f"{name} is no http or https URL with a host" for name in urls if not _is_url(str(written[name]))]
-    if isinstance(command, str):
+    if command and not isinstance(command, list):
         problems.append("command is one text. Write a list: the program, and each of its arguments")
     if command and written.get("method"):
         problems.append("method belongs to a URL, and this is a command")
@@ -147,7 +147,9 @@ def _host(url: str) -> str:
 
 def _read(written: Mapping[str, Any], called: str) -> NotifyHook:
     command = tuple(str(word) for word in written.get("command") or ())
-    when = frozenset(RunEvent(str(one)) for one in written.get("when") or [one.value for one in RunEvent])
+    events = written.get("when") or [one.value for one in RunEvent]
+    names = events.split(",") if isinstance(events, str) else events  # as the argument spec reads a text for a list
+    when = frozenset(RunEvent(str(one).strip()) for one in names)
     timeout = float(written.get("timeout") or (COMMAND_TIMEOUT if command else URL_TIMEOUT))
     explicit = {RunEvent.START: written.get("start_url"), RunEvent.FAILURE: written.get("failure_url")}
     urls = {event: str(url) for event, url in explicit.items() if url}

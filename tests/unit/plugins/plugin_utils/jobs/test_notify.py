@@ -48,6 +48,19 @@ def test_a_command_is_told_of_what_it_wants():
     assert (first.timeout, second.timeout, second.command) == (60.0, 5.0, ("b",))
 
 
+@pytest.mark.parametrize("role", ["migrate", "backup", "restore"])
+@pytest.mark.parametrize(
+    "when, events",
+    [("failure", {FAILURE}), ("failure,start", {FAILURE, START}), (["success"], {SUCCESS})],
+)
+def test_events_may_be_a_text_that_the_specification_takes_for_a_list(role, when, events):
+    name = f"{role}_notify"
+    checked = check_by_spec({name: [{"url": URL, "when": when}]}, spec_of_role(role))
+    problems = [*checked.problems, *find_notify_problems(checked.values[name], name)]
+    (hook,) = read_notify_hooks(checked.values[name], name)
+    assert (problems, hook.when) == ([], events)
+
+
 @pytest.mark.parametrize(
     "written, problem",
     [
@@ -60,6 +73,7 @@ def test_a_command_is_told_of_what_it_wants():
         ({"url": f"{URL}\r\nX: y"}, "url is no http or https URL"),
         ({"url": f"http://[{SECRET}"}, "url is no http or https URL"),
         ({"command": f"curl {SECRET}"}, "command is one text"),
+        ({"command": 5}, "command is one text"),
         ({"command": ["a"], "method": "GET"}, "method belongs to a URL"),
         ({"url": URL, "timeout": 0}, "timeout is 0"),
         ({"url": URL, "timeout": 1e9}, "timeout is 1e+09"),
