@@ -82,6 +82,11 @@ def test_every_default_is_documented_and_every_documented_default_is_one(role):
     assert optional - set(defaults) == optional & SHARED, "in the specification, and not in defaults"
 
 
+@pytest.mark.parametrize("role", NAMES)
+def test_variables_of_several_roles_belong_to_the_main_entry_point(role):
+    assert options_of(role).keys() & SHARED <= options_of(role, "main").keys()
+
+
 @pytest.mark.parametrize("role, entry", cases())
 def test_the_defaults_are_the_same_in_both_places(role, entry):
     defaults = load(role, "defaults/main.yml")
