@@ -49,6 +49,7 @@ _MOST_POINTS = 300  # of the room of a repository, whatever the number of its jo
 _LONGEST_REASON = 200  # characters in the table of all jobs
 _TREND_DAYS = 30.0  # of which the day is told on which a repository is full
 _FULL = 0.05  # share of bytes or inodes below which a repository needs attention
+_FARTHEST = 3650.0  # days until one is full, beyond which a trend says nothing
 _SOON = 14.0  # days until one is full from which on it needs attention
 _STATES = {
     FAILED: ("failed", Tone.BAD),
@@ -125,7 +126,7 @@ def _headline(
     size = sum(one.size or 0 for one in records)
     hosts = len({one.host for one in health})
     daily = [rate for one in records if (rate := new_bytes_a_day(one.history)) is not None]
-    full = [one for one in repositories if one.days_left is not None]
+    full = [one for one in repositories if one.days_left is not None and one.days_left <= _FARTHEST]
     soonest = min(full, key=lambda one: one.days_left or 0.0, default=None)
     return [
         Fact("What is kept", format_bytes(size), f"{counted(len(health), 'backup', 'backups')} of {hosts} hosts"),
@@ -340,7 +341,7 @@ def _full_cell(one: RepositoryStanding) -> Cell:
     if not left or not one.at:
         return Cell("not known yet" if one.bytes_a_day is None else "not by this trend")
     days = min(left)
-    if days > 3650:
+    if days > _FARTHEST:
         return Cell("in more than 10 years")
     day = _when_day((seconds_of(one.at) or 0) + days * _DAY)
     by = " (inodes)" if one.inode_days_left == days else ""

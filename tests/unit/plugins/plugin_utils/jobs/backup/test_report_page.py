@@ -151,6 +151,11 @@ def test_a_repository_that_does_not_become_full_has_no_day():
     assert one.days_left is None and "not by this trend" in plain([health(record(history=history(less=0)))])
 
 
+def test_a_repository_that_is_almost_steady_has_no_day():
+    text = plain([health(record(history=history(less=1e-6)))])
+    assert "in more than 10 years" in text and "not known when full" in text and "full in about" not in text
+
+
 def test_the_first_snapshot_is_no_daily_growth():
     assert new_bytes_a_day(history()) == pytest.approx(GIB)
     assert new_bytes_a_day(history(runs=1)) is None and new_bytes_a_day([]) is None
