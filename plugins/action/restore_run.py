@@ -105,7 +105,8 @@ class ActionModule(PairAction):
         """Restore, and return the result of the transfer."""
         task = self._task
         say = (lambda _line: None) if task.no_log else say
-        output, log = Output(options["output"]), ProgressLog(options["progress_file"], say)
+        output = Output(options["output"])
+        log = ProgressLog(options["progress_file"], say, write=not task.check_mode)
         teller = ProgressPrinter(say, time.monotonic, 1, _activity, ProgressWriter(), output, log)
         workflow = RestoreWorkflow(
             options["request"],

@@ -300,7 +300,9 @@ def test_step_by_step(hosts: Testbed, migration: Migration) -> None:
 def test_metrics_follow_a_migration_and_never_stop_it(hosts: Testbed, migration: Migration, tmp_path: Path) -> None:
     textfile, seen = tmp_path / "metrics/longhaul.prom", tmp_path / "seen"
     labels = 'job="data",source="alpha",dest="beta"'
-    migration.run("--check", migrate_textfile=str(textfile))
+    progress = textfile.with_name("progress.jsonl")
+    migration.run("--check", migrate_textfile=str(textfile), longhaul_progress_file=str(progress))
+    assert not progress.exists()
     assert not textfile.exists()
     migration.run(migrate_phase="seed", migrate_textfile=str(textfile))
     lines = textfile.read_text().splitlines()

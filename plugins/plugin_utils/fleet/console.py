@@ -66,7 +66,7 @@ class ProgressPrinter:
         """Take where lines go, a clock, how many jobs there are, what each does, and where snapshots and events go."""
         self._say, self._now, self._total, self._activity_of = say, now, total, activity_of
         self._publisher = publisher if publisher and publisher.is_watched else None
-        self._output, self._log = output, log or ProgressLog("", say)
+        self._output, self._log = output, log or ProgressLog("", say, write=False)
         self._lock = threading.RLock()
         self._ended = self._failed = 0
         self._began, self._next = now(), now() + _SOONEST

@@ -109,9 +109,9 @@ class ProgressLog:
     What cannot be written is told once, and the run goes on without the file.
     """
 
-    def __init__(self, path: str, tell: Callable[[str], None]) -> None:
-        """Take the path, empty for none, and what shows a line."""
-        self._path, self._tell = path, tell
+    def __init__(self, path: str, tell: Callable[[str], None], *, write: bool) -> None:
+        """Take the path, empty for none, and what shows a line. Without ``write`` (check mode) there is no file."""
+        self._path, self._tell = path if write else "", tell
 
     @property
     def is_wanted(self) -> bool:

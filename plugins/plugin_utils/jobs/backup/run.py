@@ -70,7 +70,7 @@ class BackupRun:
             self._activity_of,
             ProgressWriter(),
             Output(options["output"]),
-            ProgressLog(options["progress_file"], say),
+            ProgressLog(options["progress_file"], say, write=store.writes),
         )
         self._runner = partial(HostRunner, action, task_vars=variables, roles=("backup",))
         self._memory = Memory()

@@ -111,7 +111,7 @@ class MigrationRun:
             self._activity_of,
             ProgressWriter(),
             self._output,
-            ProgressLog(options["progress_file"], say),
+            ProgressLog(options["progress_file"], say, write=write),
         )
         known = {str(job["name"]): job for job in (*options["jobs"], *self._jobs.values())}
         self.metrics = MetricsFile(options["textfile"] if write else "", known.values(), self._state_of)

@@ -241,7 +241,7 @@ def test_how_much_is_shown_is_the_users_choice(output, shown):
 
 def test_programs_get_a_line_of_json_for_each_look_and_each_end(tmp_path: Path):
     path, clock, lines = tmp_path / "progress.jsonl", Clock(), []
-    log = ProgressLog(str(path), lines.append)
+    log = ProgressLog(str(path), lines.append, write=True)
     does = Activity("final", "final pass")
     teller = ProgressPrinter(lines.append, clock, 1, lambda _name: does, output=Output.QUIET, log=log)
     for clock.now in (0.0, 0.1, 2.0):
@@ -259,8 +259,16 @@ def test_programs_get_a_line_of_json_for_each_look_and_each_end(tmp_path: Path):
 
 def test_a_progress_file_that_cannot_be_written_is_told_once(tmp_path: Path):
     clock, lines = Clock(), []
-    log = ProgressLog(str(tmp_path / "none/x"), lines.append)
+    log = ProgressLog(str(tmp_path / "none/x"), lines.append, write=True)
     teller = ProgressPrinter(lines.append, clock, 1, output=Output.QUIET, log=log)
     for clock.now in (0.0, 2.0, 4.0):
         teller.progress({"data": status(1, 2)})
     assert len(lines) == 1 and "cannot be written: No such file" in lines[0]
+
+
+def test_check_mode_writes_no_progress_file(tmp_path: Path):
+    log = ProgressLog(str(tmp_path / "x"), [].append, write=False)
+    teller = ProgressPrinter([].append, Clock(), 1, output=Output.QUIET, log=log)
+    teller.progress({"data": status(1, 2)})
+    teller.ended(False, "data")
+    assert list(tmp_path.iterdir()) == []
