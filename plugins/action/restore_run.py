@@ -26,7 +26,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.console impor
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.controller import started_by
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.progress_file import ProgressLog, ProgressWriter
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_facts import find_set_by_facts, refuse_facts
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostRunner
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import ControllerGone, HostRunner
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.preload import prepare
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.failures import ReportedFailure
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.notify import RunEvent
@@ -87,7 +87,7 @@ class ActionModule(PairAction):
         own_options = {"request": request, "started_by": by}
         say = (lambda _line: None) if self._task.no_log else Display().display
         messages = RunMessages("restore", options["notify"], by, say, write=not self._task.check_mode)
-        names = [f"{request.client}/{request.job}"]
+        names = [request.name]
         messages.send(RunEvent.START, names)
         try:
             result: Mapping[str, Any] = super().work({**options, **ends, **own_options}, variables)
@@ -121,12 +121,18 @@ class ActionModule(PairAction):
             by=options["started_by"],
             teller=teller,
         )
+        name = options["request"].name
         try:
             result = workflow.run()
-        except TransferError as error:
-            if error.details is not None and not task.diff:
+        except ControllerGone:  # the transfer goes on
+            raise
+        except Exception as error:
+            teller.ended(True, name)
+            if isinstance(error, TransferError) and error.details is not None and not task.diff:
                 shorten_lists(error.details)
             raise
+        else:
+            teller.ended(False, name)
         finally:
             teller.close()
             self.summary = workflow.summary

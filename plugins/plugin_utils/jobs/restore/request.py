@@ -78,6 +78,11 @@ class RestoreRequest:
     to: str  # the host that receives the files
     origin: str  # their path on the client; empty: unknown
 
+    @property
+    def name(self) -> str:
+        """The name of the job in messages and progress, as that of its backup."""
+        return f"{self.client}/{self.job}"
+
 
 def refuse_variables_of_restore(
     options: Mapping[str, Any], groups: Mapping[str, Sequence[str]], variables: Mapping[str, Any]

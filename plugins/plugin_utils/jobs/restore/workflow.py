@@ -80,7 +80,7 @@ class RestoreWorkflow:
 
         ``folder`` has the reports, ``say`` shows a line, ``by`` is who restores, and ``teller`` shows progress.
         """
-        self._say_progress: Callable[[str], None] = teller.speaker(request.client) if teller else say
+        self._say_progress: Callable[[str], None] = teller.speaker(request.name) if teller else say
         self.summary: Mapping[str, object] = {}  # figures of a restore that has ended
         self._request, self._options = request, options
         self._repository, self._host = repository, host
