@@ -15,6 +15,7 @@ MOST_SAMPLES = 200  # of a job
 _POINTS = 60  # of one pass, about, before it is thinned
 _GAP = 4  # usual distances between two samples after which nothing is known of the time between
 _LEAST_GAP = 60  # seconds
+_PREDICTS = "preflight"  # the phase that only predicts a transfer
 
 
 @dataclass
@@ -30,7 +31,12 @@ class ProgressSample:
 
 
 def is_due(samples: Sequence[ProgressSample], phase: str, now: float) -> bool:
-    """Whether a sample is worth its room: one a second at the begin of a pass, and fewer the longer it takes."""
+    """Whether a sample is worth its room: one a second at the begin of a pass, and fewer the longer it takes.
+
+    None is of the preflight, which copies nothing: it would be taken for what is left of a pass.
+    """
+    if phase == _PREDICTS:
+        return False
     if not samples or samples[-1].phase != phase:
         return True
     since = now - samples[-1].at

@@ -53,6 +53,11 @@ def test_the_first_seconds_of_a_pass_are_seen_one_by_one():
     assert [one.at for one in record([("seed", 100, 10)])] == list(range(100, 111))
 
 
+def test_the_prediction_of_the_preflight_leaves_no_sample():
+    assert record([("preflight", 0, 10)]) == []
+    assert {one.phase for one in record([("seed", 0, 10), ("preflight", 20, 10)])} == {"seed"}
+
+
 def test_a_pass_begins_with_a_phase_or_where_less_is_done():
     done = [("seed", 1), ("seed", 5), ("sync", 6), ("sync", 9), ("sync", 2), ("sync", 3)]
     samples = [ProgressSample(number, phase, amount) for number, (phase, amount) in enumerate(done)]
