@@ -149,7 +149,9 @@ def find_left(report: JobReport) -> int | None:
     """Return the bytes that a job has still to bring, as its last pass knew; None if that is not known."""
     state = report.state
     last = state.samples[-1] if state.samples else None
-    ended = max((seconds_of(one.at) or 0 for one in state.passes), default=0)
+    rehearsal = state.phases.rehearsal
+    ends = [*(one.at for one in state.passes), *([rehearsal.at] if rehearsal else [])]
+    ended = max((seconds_of(at) or 0 for at in ends), default=0)
     if last is not None and last.at > ended:
         return bytes_left(state.samples)
     if state.is_seeded:

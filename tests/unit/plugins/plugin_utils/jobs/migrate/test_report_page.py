@@ -32,7 +32,14 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.report.model import
 )
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report.page import render_page
 from ansible_collections.longhaul.fleet.tests.support.html_outline import Outline
-from ansible_collections.longhaul.fleet.tests.support.report_examples import HOSTILE, at, fleet, job_report
+from ansible_collections.longhaul.fleet.tests.support.report_examples import (
+    BEGIN,
+    HOSTILE,
+    at,
+    fleet,
+    job_report,
+    transfer,
+)
 
 RUN = RunFacts(at(91_000), "ada@control", "cutover")
 BEFORE = Path(__file__).parent / "states_before.json"
@@ -119,6 +126,16 @@ def test_what_was_left_is_drawn_with_a_forecast_where_a_pass_is_not_over():
     assert "At the rate of late nothing is left at 2026-09-21" in left.summary
     (done,) = [one for one in blocks_of(overview([job_report(2)]), LineChart) if one.title == "Bytes left"]
     assert [curve.name for curve in done.curves] == ["left"] and done.curves[0].parts[-1][-1].value == 0
+
+
+def test_after_a_rehearsal_nothing_is_left():
+    """Its final pass is none of the passes of the job, and the last sample was taken in the middle of it."""
+    report = job_report(2, "up to date")
+    last = {"at": BEGIN + 30_050, "phase": "cutover", "bytes_done": 100, "bytes_total": 1000}
+    report["samples"].append(last)
+    assert rows(overview([report]))["web-002"][1:4] == ["up to date", "99 %", "900 B"]
+    report["phases"]["rehearsal"] = {"from": at(30_000), "at": at(30_070), "cutover": transfer(30_060, 20, 1000, 900)}
+    assert rows(overview([report]))["web-002"][1:4] == ["rehearsed", "100 %", "0 B"]
 
 
 def test_lines_are_summed_with_their_last_values():
