@@ -19,7 +19,7 @@ from ..common.memory import Memory
 from ..common.refusal import Refusal
 from ..hosts.endpoint import Endpoint
 from ..hosts.engine import packed_engine
-from ..hosts.host_runner import HostRunner
+from ..hosts.host_runner import ControllerGone, HostFailed, HostRunner, LeaseLost
 from ..hosts.interruption import Interruption
 from ..hosts.trust import NONE
 from . import credentials, steps
@@ -366,8 +366,13 @@ class Session:
             return status
         if plan.choice.method not in WHOLE_PROGRAM or status.ran < _WORTH_AN_EXECUTION:
             return status
-        (said,) = self._hosts.runners[server].run(steps.poll(self._steps.folder(server), 0.0))
-        spent = parse_status(said).spent
+        try:
+            (said,) = self._hosts.runners[server].run(steps.poll(self._steps.folder(server), 0.0))
+            spent = parse_status(said).spent
+        except (LeaseLost, ControllerGone):
+            raise
+        except (HostFailed, ValueError):  # the transfer has succeeded, and only its bottleneck is less well known
+            return status
         return replace(status, outcome=Outcome(**{**vars(outcome), "spent": {**outcome.spent, server: spent}}))
 
     def _send_again(self, plan: Plan, ends: Ends) -> Outcome:

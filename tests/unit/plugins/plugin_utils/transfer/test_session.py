@@ -12,7 +12,11 @@ from typing import Any
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.memory import Memory
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.refusal import Refusal
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostFailed
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import (
+    ControllerGone,
+    HostFailed,
+    LeaseLost,
+)
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.interruption import Interruption
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.report import TransferError
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.session import Session
@@ -365,3 +369,34 @@ def test_the_listening_side_of_a_program_is_asked_for_its_account(
     found = {"wall": 8.0, "disk": {"seconds": 8.0}} if asked else spent.get("dest")
     assert status.outcome and status.outcome.spent.get("dest") == found and status.outcome.bytes_sent == 5
     assert given.outcome and given.outcome.spent == spent
+
+
+@pytest.mark.parametrize(
+    ("answer", "fails"),
+    [
+        (HostFailed("gone", unreachable=True), False),
+        ([], False),
+        ([{"state": 5, "alive": "x"}], False),
+        (LeaseLost("another control node has it"), True),
+        (ControllerGone("killed"), True),
+    ],
+)
+def test_a_transfer_that_succeeded_does_not_fail_for_its_account(answer: Any, fails: bool) -> None:
+    class Dest:
+        def run(self, *_steps: Any) -> list[object]:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    session = Case().session()
+    session._hosts.runners = {"source": None, "dest": Dest()}
+    plan: Any = SimpleNamespace(sides=("source", "dest"), choice=SimpleNamespace(method="rsync"))
+    given = parse_status(
+        {"state": "finished", "alive": False, "outcome": {"bytes_sent": 5}, "started": 100.0, "ended": 109.0}
+    )
+    if fails:
+        with pytest.raises(type(answer)):
+            session._with_server_account(plan, given)
+        return
+    status = session._with_server_account(plan, given)
+    assert status.outcome and status.outcome.bytes_sent == 5 and not status.outcome.spent.get("dest")
