@@ -19,6 +19,7 @@ from .page import render_page
 
 EARLIER = "earlier"  # the folder of earlier reports, beside the report
 MOST_EARLIER = 20
+_LINK = 'href="'  # in markup alone: texts of a page are escaped
 _STAMP = "%Y%m%dT%H%M%SZ"
 _STAMPED = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z", re.ASCII)
 
@@ -51,10 +52,13 @@ def keep_earlier(folder: Folder, name: str) -> None:
     with contextlib.suppress(OSError):
         stamp = time.strftime(_STAMP, time.gmtime(os.stat(page).st_mtime))
         os.makedirs(folder.path_of(EARLIER), mode=0o750, exist_ok=True)
-        for ending in ("json", "html"):
-            with contextlib.suppress(FileNotFoundError):
-                kept = folder.path_of(f"{EARLIER}/{name}-{stamp}.{ending}")
-                os.replace(folder.path_of(f"{name}.{ending}"), kept)
+        kept = folder.path_of(f"{EARLIER}/{name}-{stamp}")
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(folder.path_of(f"{name}.json"), f"{kept}.json")
+        with open(page, encoding="utf-8", errors="replace") as stream:
+            text = stream.read()
+        write_whole(f"{kept}.html", text.replace(_LINK, f"{_LINK}../"))
+        os.unlink(page)
     for stamp in _stamps(folder, name)[MOST_EARLIER:]:
         for ending in ("json", "html"):
             with contextlib.suppress(OSError):

@@ -40,6 +40,8 @@ def test_the_report_of_the_run_before_is_kept_beside_the_new_one(tmp_path):
     assert [one.file for one in list_earlier(folder, "report")] == [
         f"earlier/report-1970010{day}T000000Z.html" for day in (2, 1)
     ]
+    before = (tmp_path / "earlier/report-19700102T000000Z.html").read_text()
+    assert "<title>run 1</title>" in before and 'href="../earlier/report-19700101T000000Z.html"' in before
     assert json.loads((tmp_path / "earlier/report-19700101T000000Z.json").read_text()) == {"number": 0}
     assert (tmp_path / "report.md").read_text() == "of a version before"
 
