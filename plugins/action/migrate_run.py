@@ -31,7 +31,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.jobs i
 )
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.metrics_file import MetricsFile, states_in
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report import find_failures, summarize
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report_facts import RunFacts, parse_report
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report_facts import RunFacts, parse_reports
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report_page import make_overview
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.run import MigrationRun
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.store import COMPARISONS, MigrationStore
@@ -183,9 +183,8 @@ class ActionModule(ConductAction):
         unwritten: list[str] = []
         if path:
             run = RunFacts(now_text(), options["started_by"], phase)
-            unwritten = store.report_all(
-                reports, lambda earlier: make_overview([parse_report(one) for one in reports], run, earlier)
-            )
+            shown, unread = parse_reports(reports)
+            unwritten = [*unread, *store.report_all(reports, lambda earlier: make_overview(shown, run, earlier))]
             say(f"Report: {path}")
         waiting = [one["name"] for one in records if not one["failure"] and not one["switched"]]
         if waiting and write and not back and phase in ("sync", "rehearse"):

@@ -32,6 +32,7 @@ from ..selection import at_most, explain_missing, read_names
 from .groups import Group, find_groups, find_left_out
 from .phases import Phase
 from .state import BACK, BEFORE, FAILED, HOOKS, MigrationState
+from .store import OVERALL_REPORT
 
 Job = Mapping[str, Any]
 REQUIRED = ("name", "src_host", "src", "dest_host", "dest")
@@ -257,6 +258,8 @@ def _problems_of_one(job: Mapping[str, Any], hosts: AbstractSet[str], wrong: Abs
     problems = [f"{key} is missing" for key in REQUIRED if not job.get(key) and key not in wrong]
     if job.get("name") and not NAME.match(str(job["name"])):
         problems.append("its name may have letters, digits, dots, dashes and underscores; files are named after it")
+    if job.get("name") == OVERALL_REPORT:
+        problems.append(f"its name is that of the report on all jobs, {OVERALL_REPORT}.html; give it another name")
     if job.get("cutover_group") and not NAME.match(str(job["cutover_group"])):
         problems.append("cutover_group may have letters, digits, dots, dashes and underscores")
     for key in HOSTS:

@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
+from ...common.host_text import one_line
 from ...common.typed_json import EMPTY, parse_dataclass
 from ...common.units import both_times, format_bytes, seconds_of
 from ...report.model import (
@@ -99,6 +100,21 @@ class JobPass(NamedTuple):
 def parse_report(value: object) -> JobReport:
     """Return the report that a file holds, of this version or the one before. Raises WrongShape."""
     return JobReport(parse_state(value), parse_dataclass(ReportMembers, value, "the report"))
+
+
+def parse_reports(values: Iterable[Mapping[str, object]]) -> tuple[list[JobReport], list[str]]:
+    """Return the reports that can be read, and a warning for each other one."""
+    reports, warnings = [], []
+    for value in values:
+        try:
+            reports.append(parse_report(value))
+        except ValueError as error:
+            name, reason = one_line(str(value.get("name"))), one_line(str(error))
+            warnings.append(
+                f"The report on all jobs leaves out job {name}, since {name}.json cannot be read: {reason}. The next "
+                "run of the job writes it again"
+            )
+    return reports, warnings
 
 
 def find_standing(report: JobReport) -> JobStanding:

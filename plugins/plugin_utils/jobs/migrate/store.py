@@ -14,7 +14,7 @@ from ...report.archive import keep_earlier, save_page
 from ...report.model import EarlierReport, Page
 from .state import MigrationState, parse_state
 
-_OVERALL = "report"  # the name of the report on all jobs
+OVERALL_REPORT = "report"  # the name of the report on all jobs
 COMPARISONS = "verify"  # the folder of reports on comparisons
 
 
@@ -35,7 +35,7 @@ class MigrationStore:
 
     def path_of_report(self, folder: str = "") -> str:
         """Return the path of the report on all jobs, for people."""
-        return self._folder.inner(folder).path_of(f"{_OVERALL}.html")
+        return self._folder.inner(folder).path_of(f"{OVERALL_REPORT}.html")
 
     def read_report(self, job: str) -> Mapping[str, Any]:
         """Return the last report of a job, empty if there is none. Raises OSError, and ValueError if it is none."""
@@ -73,12 +73,12 @@ class MigrationStore:
 def _write_report(
     folder: Folder, data: Mapping[str, Any], make: Callable[[Sequence[EarlierReport]], Page]
 ) -> list[str]:
-    keep_earlier(folder, _OVERALL)
-    problems = [save_page(folder, _OVERALL, make)]
+    keep_earlier(folder, OVERALL_REPORT)
+    problems = [save_page(folder, OVERALL_REPORT, make)]
     try:
-        folder.save(f"{_OVERALL}.json", data)
+        folder.save(f"{OVERALL_REPORT}.json", data)
     except OSError as error:
-        problems.append(f"{folder.path_of(f'{_OVERALL}.json')} could not be written: {error.strerror}")
+        problems.append(f"{folder.path_of(f'{OVERALL_REPORT}.json')} could not be written: {error.strerror}")
     return [one for one in problems if one]
 
 

@@ -87,6 +87,7 @@ def test_good_jobs_have_no_problem(jobs):
         ([job(dest_host=None)], ["dest_host is missing"]),
         ([job(name="../x")], ["its name may have"]),
         ([job(name="a b")], ["its name may have"]),
+        ([job(name="report")], ["its name is that of the report on all jobs, report.html"]),
         ([job(name="data\n")], ["its name may have"]),
         ([job(src_host="nobody")], ["src_host nobody is not in the inventory"]),
         ([job(dest="srv/data")], ["dest srv/data is not an absolute path"]),

@@ -16,6 +16,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report
     RunFacts,
     find_downtimes,
     parse_report,
+    parse_reports,
 )
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report_page import (
     make_job_page,
@@ -169,6 +170,13 @@ def test_deletions_are_named():
     report["phases"]["cutover"].update(files_deleted=2, deleted=["a/b", "c"])
     text = plain(make_job_page(parse_report(report), RUN))
     assert "Deleted at the destination (2 of 5)" in text and "| a/b |" in text
+
+
+def test_a_report_that_cannot_be_read_costs_itself_alone():
+    broken = {**job_report(2), "name": "web\x1b-002", "phases": 7}
+    found, (warning,) = parse_reports([job_report(1), broken, job_report(3)])
+    assert [one.state.name for one in found] == ["web-001", "web-003"]
+    assert "leaves out job web\\x1b-002, since web\\x1b-002.json cannot be read: " in warning
 
 
 @pytest.mark.parametrize("name", json.loads(BEFORE.read_text()))
