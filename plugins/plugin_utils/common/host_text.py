@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TypeVar, cast
 
 T = TypeVar("T")
@@ -69,21 +69,3 @@ def page_text(text: str, longest: int = 2000) -> str:
 def markdown_text(text: str) -> str:
     """Return a text as Markdown on one line that shows just this text, also in a cell of a table."""
     return _MARKUP.sub(r"\\\1", one_line(text))
-
-
-def markdown_code(text: str) -> str:
-    """Return a text as a span of code on one line that shows just this text, also in a cell of a table."""
-    line = " ".join(harmless(text).split("\n")).replace("|", "\\|")
-    fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
-    padding = " " if line.startswith("`") or line.endswith("`") else ""
-    return f"{fence}{padding}{line}{padding}{fence}"
-
-
-def markdown_row(*cells: object) -> str:
-    """Return a row of a table. The cells are Markdown."""
-    return f"| {' | '.join(map(str, cells))} |"
-
-
-def markdown_list(title: str, texts: Sequence[str]) -> list[str]:
-    """Return the lines of a titled list, after an empty line; none if there are no texts. The texts are shown as is."""
-    return ["", f"**{title}**", "", *(f"- {markdown_text(text)}" for text in texts)] if texts else []

@@ -13,7 +13,6 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.host_text import (
     harmless,
     harmless_data,
-    markdown_code,
     markdown_text,
     page_text,
 )
@@ -60,15 +59,8 @@ def test_a_report_shows_just_the_text(text):
     assert "\n" not in written and re.sub(r"\\([\\`\[<|&])", r"\1", written) == shown
     left = re.sub(r"\\[\\`\[<|&]", "", written)
     assert not re.search(r"[`\[<|\\]", left) and html.unescape(left) == left
-    code = markdown_code(text)
-    fence = re.match("`+", code).group()
-    assert "\n" not in code and code.endswith(fence) and not code.endswith("`" + fence)
-    inside = code[len(fence) : -len(fence)]
-    assert fence not in re.findall("`+", inside)
-    assert not re.search(r"(?<!\\)\|", inside)
 
 
 def test_plain_texts_stay_as_they_are():
     for text in ("3 files (2 MiB) in /srv/data: it's done, 100 % & more", "*.tmp", "a_b_c", "x > y"):
         assert markdown_text(text) == text
-    assert markdown_code("/srv/data") == "`/srv/data`"
