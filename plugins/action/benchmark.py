@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,21 +15,27 @@ from ansible_collections.longhaul.fleet.plugins.modules import transfer
 from ansible_collections.longhaul.fleet.plugins.modules.benchmark import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.pair_action import PairAction
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.state_folder import find_folder, find_inventory
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.kept import FOLDER, keep_result
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.kept import FOLDER, keep_result, newest_results
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.measure import MeasureRequest
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.report_page import make_benchmark_page
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.result_text import result_lines
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.run import BenchmarkRequest, benchmark_pair
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.files import Folder
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.memory import Memory
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.refusal import Refusal
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.typed_json import dump_dataclass
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.controller import started_by
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostRunner
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.preload import prepare
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.trust import decide_trust
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.report.archive import save_page
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.link_memory import keep_measured_line
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.options import check_options, wanted_ports
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.rules import filter_rules
 
 prepare(transfer.DOCUMENTATION)
+
+_PAGE = "report"  # on all pairs
 
 
 class ActionModule(PairAction):
@@ -41,7 +48,7 @@ class ActionModule(PairAction):
         """Work on both hosts, with the folder of results on the control node."""
         known = {**variables, "inventory_dir": find_inventory(variables)}  # localhost has none of its own
         folder = find_folder(FOLDER, options["folder"], known, self._templar.template)
-        return super().work({**options, "folder": folder}, variables)
+        return super().work({**options, "folder": folder, "started_by": started_by(variables)}, variables)
 
     def run_pair(
         self, source: HostRunner, dest: HostRunner, options: Mapping[str, Any], say: Callable[[str], None]
@@ -62,12 +69,23 @@ class ActionModule(PairAction):
         if options["keep"]:
             try:
                 returned["kept"] = keep_result(options["folder"], result)
+                returned.update(write_page(options["folder"], options.get("started_by", ""), show))
             except OSError as error:
                 returned["warnings"] = [
                     f"The result is not kept, since {error.filename or options['folder']} cannot be written here: "
                     f"{error.strerror}. Set folder, or the variable longhaul_state_dir"
                 ]
         return returned
+
+
+def write_page(folder: str, by: str, show: Callable[[str], None]) -> Mapping[str, object]:
+    """Write the page on the newest results of all pairs; return a warning if it cannot be written. Raises OSError."""
+    kept, results = Folder(folder, writes=True), newest_results(folder)
+    unwritten = save_page(kept, _PAGE, lambda _earlier: make_benchmark_page(results, time.time(), by))
+    if unwritten:
+        return {"warnings": [unwritten]}
+    show(f"Report: {kept.path_of(f'{_PAGE}.html')}")
+    return {}
 
 
 def parse_request(options: Mapping[str, Any], trust: str) -> BenchmarkRequest:

@@ -126,7 +126,7 @@ options:
     description: Range of ports from which a free one is taken, for example V(50000-50100). For hosts behind a firewall.
     type: str
   keep:
-    description: Whether the result is kept on the control node.
+    description: Whether the result is kept on the control node, and shown with those of other pairs in C(report.html).
     type: bool
     default: true
   folder:

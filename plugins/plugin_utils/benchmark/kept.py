@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import time
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ RECENT = 14 * 86400.0  # seconds in which a result counts
 _MOST = 5  # results of a pair
 _AHEAD = 300.0  # seconds by which the clock of another control node may be ahead
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+_KEPT = re.compile(r"-[0-9a-f]{12}\.json\Z")  # names of files with results
 _LONGEST = 60  # characters of a host's name in the name of a file
 _WHAT = "list of benchmark results"
 
@@ -59,6 +61,14 @@ def find_recent(folder: str, source: str, dest: str, now: float | None = None) -
         if (measured.source, measured.dest) == (source, dest) and -_AHEAD <= now - measured.at <= RECENT:
             return result
     return None
+
+
+def newest_results(folder: str) -> list[BenchmarkResult]:
+    """Return the newest result of each pair, by their names. Raises OSError."""
+    kept = Folder(folder, writes=False)
+    found = [_read(kept, name).results[:1] for name in os.listdir(folder) if _KEPT.search(name)]
+    newest = [one for results in found for one in results]
+    return sorted(newest, key=lambda one: (one.measurement.source, one.measurement.dest))
 
 
 def file_name(source: str, dest: str) -> str:

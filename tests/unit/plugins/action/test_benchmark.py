@@ -72,6 +72,26 @@ def test_a_result_that_cannot_be_kept_is_a_warning(act, tmp_path: Path):
     assert result["recommendation"]["method"] == "stream"
 
 
+def test_the_page_has_the_newest_result_of_each_pair(act, tmp_path: Path):
+    result = act()[0]
+    kept = Path(result["kept"])
+    other = kept.read_text().replace('"dest": "new"', '"dest": "third"')
+    (tmp_path / "old_to_third-0123456789ab.json").write_text(other)
+    (tmp_path / "report.json").write_text(other.replace("third", "fourth"))
+    (tmp_path / "broken-0123456789ab.json").write_text("{")
+    result, lines = act(started_by="ada@control")
+    page = (tmp_path / "report.html").read_text()
+    assert "warnings" not in result and lines[-1] == f"Report: {tmp_path}/report.html"
+    assert "Measured 2 pairs." in page and "ada@control" in page and "third" in page and "fourth" not in page
+
+
+def test_a_page_that_cannot_be_written_is_a_warning(act, tmp_path: Path):
+    (tmp_path / "report.html").mkdir()
+    result, lines = act()
+    assert Path(result["kept"]).is_file() and not any(line.startswith("Report:") for line in lines)
+    assert f"{tmp_path}/report.html could not be written: Is a directory" in result["warnings"][0]
+
+
 def test_nothing_is_measured_in_check_mode(act, tmp_path: Path):
     assert act(check=True)[0]["skipped"] and list(tmp_path.iterdir()) == []
 
