@@ -90,7 +90,7 @@ def figures_of(
         last_success=max((at for at in map(_time, ended) if at is not None), default=None),
         stopped_since=_time(state.stopped_at) if is_stopped else None,
         forecast=None if state.is_switched else forecast_job(state).seconds,
-        downtime=_seconds_between(downs[-1].since, downs[-1].to) if downs else None,
+        downtime=_seconds_between(downs[-1].since, downs[-1].to) if downs and switch and switch.done else None,
         verified=state.is_compared,
         verified_at=_time(verified.at) if verified else None,
         failed=failure is not None,

@@ -82,6 +82,8 @@ WHERE = {"job": "data", "source": "old", "dest": "new"}
             {"state": State.DONE, "verified": True, "verified_at": NOON + 4200, "last_success": NOON + 4200,
              "downtime": 300, "forecast": None, "stopped_since": None, "left_bytes": 0},
         ),
+        ({**FAILED, "downtimes": [DOWN]}, None, {"state": State.FAILED, "downtime": None}),  # a cutover that failed
+        ({**SWITCHED, "switch": {"done": False, "steps": 1}}, None, {"downtime": None}),
         ({**SEEDED, "run": {"at": "yesterday"}}, None, {"last_run": None}),
     ],
 )  # fmt: skip
