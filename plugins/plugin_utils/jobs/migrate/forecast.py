@@ -93,7 +93,8 @@ def with_pass(rates: MeasuredRates | None, one: TransferSummary) -> MeasuredRate
 def with_prediction(rates: MeasuredRates | None, one: TransferSummary) -> MeasuredRates:
     """Add what a prediction has measured: it reads no contents, so it gives the rate of entries alone."""
     looked = with_pass(None, replace(one, bytes_content=0))
-    return replace(rates or MeasuredRates(), entries=looked.entries, entries_at=looked.entries_at)
+    rates = rates or MeasuredRates()
+    return replace(rates, entries=looked.entries, entries_at=looked.entries_at) if looked.entries else rates
 
 
 def with_comparison(rates: MeasuredRates | None, one: ComparisonResult) -> MeasuredRates:

@@ -69,6 +69,8 @@ def test_a_prediction_measures_entries_whatever_it_would_send():
     summary = TransferSummary(files_total=5000, bytes_total=GIB, bytes_content=GIB, bytes_sent=GIB, duration=10.0)
     found = forecast.with_prediction(MeasuredRates(copied=8.0), summary)
     assert (found.entries, found.copied) == (500.0, 8.0)
+    summary.duration = 0.0  # in which nothing was measured
+    assert forecast.with_prediction(found, summary) == found and forecast.with_prediction(None, summary).entries == 0
 
 
 @pytest.mark.parametrize(
