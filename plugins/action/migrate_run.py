@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The action behind longhaul.fleet.migrate_run: one part of a run of the role migrate. See plugin_utils/migrate."""
+"""The action behind longhaul.fleet.migrate_run: one part of a run of its role. See plugin_utils/jobs/migrate."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The action behind longhaul.fleet.role_variables: the variables of a role, read once. See plugin_utils/host_facts."""
+"""The action role_variables: the variables of a role, read once. See plugin_utils/hosts/host_facts."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The action behind longhaul.fleet.verify. See plugin_utils/tree_comparison."""
+"""The action behind longhaul.fleet.verify: two trees are compared. See plugin_utils/transfer/tree_comparison."""
 
 from __future__ import annotations
 

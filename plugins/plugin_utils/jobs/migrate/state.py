@@ -56,7 +56,7 @@ class Identity:
 
 @dataclass
 class ChangedMeanwhile:
-    """What changed at the source during a transfer, see ``fleet/source_changes``."""
+    """What changed at the source during a transfer, see ``jobs/source_changes``."""
 
     count: int = 0
     example: str = ""
@@ -171,7 +171,7 @@ class ProbedHost:
     xattrs: bool | None = None  # None: not known
     acls: bool | None = None
     record: object = None  # of the job, at its destination; see record
-    lease: object = None  # likewise; see fleet.lease
+    lease: object = None  # likewise; see fleet/lock
     users: list[TreeUser] = field(default_factory=list, metadata=SPARSE)  # of the tree, as in TreeUsers
     unseen: str = field(default="", metadata=SPARSE)
     disks: list[str] = field(default_factory=list, metadata=SPARSE)  # that its tree is on; hosts before 0.3.0 said none
