@@ -14,8 +14,8 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._model.rate import 
 from ansible_collections.longhaul.fleet.plugins.modules import transfer
 from ansible_collections.longhaul.fleet.plugins.modules.benchmark import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.pair_action import PairAction
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.state_folder import find_folder, find_inventory
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.kept import FOLDER, keep_result, newest_results
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.state_folder import find_benchmark_folder
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.kept import keep_result, newest_results
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.measure import MeasureRequest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.report_page import make_benchmark_page
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.result_text import result_lines
@@ -46,8 +46,7 @@ class ActionModule(PairAction):
 
     def work(self, options: Mapping[str, Any], variables: Mapping[str, Any]) -> Mapping[str, object]:
         """Work on both hosts, with the folder of results on the control node."""
-        known = {**variables, "inventory_dir": find_inventory(variables)}  # localhost has none of its own
-        folder = find_folder(FOLDER, options["folder"], known, self._templar.template)
+        folder = find_benchmark_folder(options["folder"], variables, self._templar.template)
         return super().work({**options, "folder": folder, "started_by": started_by(variables)}, variables)
 
     def run_pair(

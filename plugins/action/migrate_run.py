@@ -14,6 +14,7 @@ from typing import Any
 from ansible_collections.longhaul.fleet.plugins.modules import transfer
 from ansible_collections.longhaul.fleet.plugins.modules.migrate_run import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.control_node_action import ConductAction, Say
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.state_folder import find_benchmark_folder
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.units import now_text
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.controller import started_by
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_facts import put_clean_first
@@ -107,7 +108,8 @@ class ActionModule(ConductAction):
         records = {job["name"]: known[job["name"]] for job in jobs if job["name"] in known}
         if options["part"] == "continue":
             jobs = [job for job in jobs if records[job["name"]]["left"]]
-        run = MigrationRun(self, options, self.variables, say, write, jobs, selection.groups, records)
+        benchmarks = find_benchmark_folder("", self.variables, self._templar.template)
+        run = MigrationRun(self, options, self.variables, say, write, jobs, selection.groups, records, benchmarks)
         messages = RunMessages("migrate", options["notify"], options["started_by"], say, write)
         names = [job["name"] for job in jobs]
         try:

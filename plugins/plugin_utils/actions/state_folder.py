@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ..benchmark.kept import FOLDER
 from ..hosts.host_facts import find_set_by_facts
 
 VARIABLE = "longhaul_state_dir"  # of the user: the folder that has those of all roles
@@ -29,6 +30,12 @@ def find_folder(
         sources = variables.get("ansible_inventory_sources") or ()
         given = state_folder(name, configured, str(variables.get("inventory_dir") or ""), map(str, sources))
     return os.path.realpath(os.path.expanduser(given))
+
+
+def find_benchmark_folder(given: str | None, variables: Mapping[str, Any], template: Callable[[object], object]) -> str:
+    """Return the folder of benchmark results, which is the same for a task of any host, localhost included."""
+    known = {**variables, "inventory_dir": find_inventory(variables)}  # localhost has none of its own
+    return find_folder(FOLDER, given, known, template)
 
 
 def state_folder(name: str, configured: str, inventory: str, sources: Iterable[str] = ()) -> str:

@@ -7,14 +7,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...benchmark.kept import FOLDER, find_recent
+from ...benchmark.kept import find_recent
 from ...common.ansible_process import ansible_pid
 from ...common.memory import Memory
 from ...common.refusal import Refusal
@@ -78,12 +77,13 @@ class MigrationRun:
         jobs: Iterable[Mapping[str, Any]],
         groups: Mapping[str, Group],
         records: Mapping[str, JobRecord],
+        benchmark_folder: str,
     ) -> None:
         """Take the action, its options, the variables of its task, where lines go, and the jobs of this call.
 
         Without ``write`` (check mode) all is predicted. ``records`` are of an earlier call of the same run, empty if
-        there was none. Raises LimitError for limits that make no sense, Refusal if this control node cannot be told
-        from others, and OSError.
+        there was none. ``benchmark_folder`` has the results of benchmarks. Raises LimitError for limits that make no
+        sense, Refusal if this control node cannot be told from others, and OSError.
         """
         self._given, self._variables, self._say, self._check = options, variables, say, not write
         self._jobs = {str(job["name"]): job for job in jobs}
@@ -95,8 +95,7 @@ class MigrationRun:
         check_pairs(self._pairs, self._limits, _LIMITS)
         self._options = self._read_options()
         self._workflows: dict[str, MigrationWorkflow] = {}
-        # Beside the folder of this role, unless the user named that.
-        self._benchmark_folder = os.path.join(os.path.dirname(options["folder"]), FOLDER)
+        self._benchmark_folder = benchmark_folder
         self._benchmarks: dict[tuple[str, str], BenchmarkRates | None] = {}
         self._ranks: dict[str, tuple[int, float, int]] = {}
         self._memory = Memory()

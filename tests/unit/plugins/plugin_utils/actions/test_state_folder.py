@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.state_folder import (
+    find_benchmark_folder,
     find_folder,
     find_inventory,
     state_folder,
@@ -32,6 +33,17 @@ def test_it_is_not_in_a_folder_of_which_ansible_reads_each_file_as_an_inventory(
     assert state_folder("longhaul-backup", "", str(inventory), [f"{inventory}/"]) == str(tmp_path / "longhaul-backup")
     (inventory / "longhaul-backup").mkdir()  # by an earlier release
     assert state_folder("longhaul-backup", "", str(inventory), [str(inventory)]) == str(inventory / "longhaul-backup")
+
+
+@pytest.mark.parametrize(("configured", "expected"), [("", "inventory"), ("states", "states")])
+def test_results_of_benchmarks_are_found_by_all_tasks(tmp_path: Path, configured: str, expected: str) -> None:
+    """The benchmark runs on localhost, and a migration that has a folder of its own on the hosts of its play."""
+    host = {"inventory_dir": str(tmp_path / "inventory")}
+    task = {"groups": {"all": ["new"]}, "hostvars": {"new": host}, "ansible_inventory_sources": []}
+    task["longhaul_state_dir"] = str(tmp_path / configured) if configured else ""
+    for variables in (task, {**task, **host}):
+        found = find_benchmark_folder("", variables, lambda value: value)
+        assert found == os.path.realpath(tmp_path / expected / "longhaul-benchmark")
 
 
 def test_without_an_inventory_it_is_in_the_folder_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
