@@ -139,7 +139,7 @@ class _Check(NamedTuple):
             if option is None:
                 meant = suggest(str(name), choosable - written.keys())
                 wrong |= {str(name), meant} - {""}
-                problems.append(f"{where}{_quote(name)} is no option{self._point_to(meant, spec)}")
+                problems.append(f"{self._show_unknown(name, where)}{self._point_to(meant, spec)}")
                 continue
             if "set_by_role" in option:
                 wrong.add(str(name))
@@ -157,6 +157,12 @@ class _Check(NamedTuple):
         }
         problems += [f"{where}{name} is missing" for name in spec if name in missing - wrong]
         return CheckedOptions(values, problems, frozenset(wrong | missing))
+
+    def _show_unknown(self, name: object, where: str) -> str:
+        """Return that there is no such option. Where values are hidden, so is the name: it may be a misplaced value."""
+        if self.hidden:
+            return f"{where.rstrip('.')} has an unknown option, whose name is not shown"
+        return f"{where}{_quote(name)} is no option"
 
     def _point_to(self, meant: str, spec: Spec) -> str:
         if meant:

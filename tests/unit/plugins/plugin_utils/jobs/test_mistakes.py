@@ -153,6 +153,13 @@ def test_the_value_of_a_hook_whose_no_log_is_misspelt_is_not_told() -> None:
     assert "Did you mean no_log?" in said and SECRET not in said
 
 
+def test_a_value_that_was_written_as_the_name_of_an_option_is_not_told() -> None:
+    hook = {"host": "source", "no_log": True, "command": ["x"], SECRET: "", f"timeout{SECRET}": ""}
+    said = refuse_migrations(given_of("migrate", jobs=[{**JOB, "before_cutover": [hook]}]), HOSTS, False)
+    unknown = "before_cutover[0] has an unknown option, whose name is not shown"
+    assert said.count(unknown) == 2 and "Did you mean timeout?" in said and SECRET not in said
+
+
 @pytest.mark.parametrize(
     ("changed", "lines"),
     [

@@ -87,7 +87,17 @@ def test_a_mistake_is_told_without_the_secret(written, problem):
 @pytest.mark.parametrize("role", ["migrate", "backup", "restore"])
 @pytest.mark.parametrize(
     "given",
-    [URL, {"url": URL}, [URL], [{"urls": URL}], [{"url": {"x": URL}}], [{"url": URL, "when": URL}], [{"method": URL}]],
+    [
+        URL,
+        {"url": URL},
+        [URL],
+        [{"urls": URL}],
+        [{"url": {"x": URL}}],
+        [{URL: None}],
+        [{f"url{URL}": 1}],
+        [{"url": URL, "when": URL}],
+        [{"method": URL}],
+    ],
 )
 def test_a_mistake_that_the_specification_finds_shows_no_secret(role, given):
     name = f"{role}_notify"
