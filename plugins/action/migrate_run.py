@@ -181,11 +181,11 @@ class ActionModule(ConductAction):
         for name in dict.fromkeys([*(str(job["name"]) for job in options["jobs"]), *(one["name"] for one in records)]):
             with contextlib.suppress(OSError, ValueError):
                 reports += [report] if (report := store.read_report(name)) else []
+        shown, unread = parse_reports(reports)
         path = store.path_of_report() if write and reports else ""
         unwritten: list[str] = []
         if path:
             run = RunFacts(now_text(), options["started_by"], phase)
-            shown, unread = parse_reports(reports)
             unwritten = [*unread, *store.report_all(reports, lambda earlier: make_overview(shown, run, earlier))]
             say(f"Report: {path}")
         waiting = [one["name"] for one in records if not one["failure"] and not one["switched"]]
@@ -198,7 +198,9 @@ class ActionModule(ConductAction):
                 f"{why} Not switched over: {', '.join(waiting)}. To switch over, in the change window, run the same "
                 "command again with -e migrate_phase=cutover"
             )
-        metrics = MetricsFile(options["textfile"] if write else "", options["jobs"], states_in(store))
+        expected = {one.state.name: one.more.forecast.seconds for one in shown if one.more.forecast.seconds}
+        textfile = options["textfile"] if write else ""
+        metrics = MetricsFile(textfile, options["jobs"], states_in(store), lambda _states: expected)
         metrics.write(active=False)
         summary = summarize(records, phase, not write, now_text(), options["started_by"], path)
         failures = find_failures(records)

@@ -15,7 +15,6 @@ from ...common.prometheus import MetricSample, gauge
 from ...common.units import seconds_of
 from ...fleet.rows import State
 from ...transfer.status import Status
-from .forecast import forecast_job
 from .job_status import standing_of
 from .state import Identity, MigrationState, Stage
 
@@ -54,10 +53,15 @@ class MigrationFigures:
 
 
 def figures_of(
-    name: str, identity: Identity, state: MigrationState | None, live: LiveTransfer | None
+    name: str,
+    identity: Identity,
+    state: MigrationState | None,
+    live: LiveTransfer | None,
+    forecast: float | None = None,
 ) -> MigrationFigures:
     """Return the figures of a job; ``state`` is None if nothing is kept of it, ``live`` if no transfer runs here.
 
+    ``forecast`` is that of the downtime, as the report of the job has it. What goes back stops nobody.
     A state of other trees, since the job was changed, says nothing of this one.
     """
     ends = (name, identity.src_host, identity.dest_host)
@@ -89,7 +93,7 @@ def figures_of(
         last_run=_time(state.run.at),
         last_success=max((at for at in map(_time, ended) if at is not None), default=None),
         stopped_since=_time(state.stopped_at) if is_stopped else None,
-        forecast=None if state.is_switched else forecast_job(state).seconds,
+        forecast=None if state.is_switched or state.is_back else forecast,
         downtime=_seconds_between(downs[-1].since, downs[-1].to) if downs and switch and switch.done else None,
         verified=state.is_compared,
         verified_at=_time(verified.at) if verified else None,
@@ -161,7 +165,11 @@ _METRICS: tuple[tuple[str, str, Callable[[MigrationFigures], float | None]], ...
         "Since when the source may be stopped, without a switch that ended",
         lambda one: one.stopped_since,
     ),
-    ("downtime_forecast_seconds", "How long the source is expected to be stopped", lambda one: one.forecast),
+    (
+        "downtime_forecast_seconds",
+        "How long the source is expected to be stopped, with the group of the job, as its report says",
+        lambda one: one.forecast,
+    ),
     ("downtime_seconds", "How long neither host served, at the switch", lambda one: one.downtime),
     ("verified", "Whether the trees were found to be the same since the cutover", lambda one: int(one.verified)),
     ("verified_timestamp_seconds", "When the trees were found to be the same", lambda one: one.verified_at),

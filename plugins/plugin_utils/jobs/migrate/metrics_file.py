@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ...common.files import write_whole
@@ -30,10 +30,11 @@ class MetricsFile:
         path: str,
         jobs: Iterable[Mapping[str, Any]],
         state_of: Callable[[str], MigrationState | None],
+        forecasts_of: Callable[[Sequence[MigrationState]], Mapping[str, float]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the path (empty: no file), the jobs, and where their states are."""
-        self._path, self._state_of, self._clock = path, state_of, clock
+        """Take the path (empty: no file), the jobs, and where their states and the downtimes that are expected are."""
+        self._path, self._state_of, self._forecasts_of, self._clock = path, state_of, forecasts_of, clock
         self._identities = {str(job["name"]): MigrationState.fresh(job).identity for job in jobs}
         self._before: dict[str, tuple[float, int]] = {}  # by job: when it was written before, and the bytes done then
         self.running: Mapping[str, Status] = {}  # transfers of this call
@@ -50,8 +51,10 @@ class MetricsFile:
             return
         live = {name: LiveTransfer(status, self._rate(name, status)) for name, status in self.running.items()}
         self._before = {name: one for name, one in self._before.items() if name in live}
+        states = {name: self._state_of(name) for name in self._identities}
+        forecasts = self._forecasts_of([one for one in states.values() if one is not None])
         figures = [
-            figures_of(name, identity, self._state_of(name), live.get(name))
+            figures_of(name, identity, states[name], live.get(name), forecasts.get(name))
             for name, identity in self._identities.items()
         ]
         text = write_migration_metrics(figures, now=time.time(), active=active)

@@ -113,7 +113,9 @@ class MigrationRun:
             ProgressLog(options["progress_file"], say, write=write),
         )
         known = {str(job["name"]): job for job in (*options["jobs"], *self._jobs.values())}
-        self.metrics = MetricsFile(options["textfile"] if write else "", known.values(), self._state_of)
+        self.metrics = MetricsFile(
+            options["textfile"] if write else "", known.values(), self._state_of, self._expected_downtimes
+        )
         self._runner = partial(HostRunner, action, task_vars=variables, roles=("migrate",))
         try:
             self._controller = controller_id(options["folder"], write=write)
@@ -342,6 +344,23 @@ class MigrationRun:
         members = {name: state if name == state.name else self._state_of(name) for name in group}
         known = {name: self._benchmark_of(one) for name, one in members.items() if one is not None}
         return forecast_downtime(state, members, partial(self._time_of, members), known)
+
+    def _expected_downtimes(self, states: Sequence[MigrationState]) -> Mapping[str, float]:
+        """Return the downtime to expect of jobs in seconds, as far as it is known; jobs of a group share one."""
+        units = {name: group.jobs[0] for group in self._groups.values() for name in group.jobs}
+        forecasts: dict[str, Forecast] = {}
+        found: dict[str, float] = {}
+        for state in states:
+            if state.is_switched or state.is_back:
+                continue
+            unit = units.get(state.name, state.name)
+            if unit not in forecasts:
+                forecasts[unit] = {}
+                with contextlib.suppress(ValueError):  # of a state that holds no times
+                    forecasts[unit] = self._forecast(state)
+            if "seconds" in forecasts[unit]:
+                found[state.name] = forecasts[unit]["seconds"]
+        return found
 
     def _benchmark_of(self, state: MigrationState) -> BenchmarkRates | None:
         """Return what a recent benchmark has measured of the hosts of a job; None if there is none."""

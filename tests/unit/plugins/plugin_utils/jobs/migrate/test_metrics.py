@@ -88,8 +88,16 @@ WHERE = {"job": "data", "source": "old", "dest": "new"}
     ],
 )  # fmt: skip
 def test_each_stage_has_its_figures(state, running, expected):
-    found = figures_of("data", IDENTITY, parse_state(state) if state else None, running)
+    found = figures_of("data", IDENTITY, parse_state(state) if state else None, running, 8.0)
     assert {name: getattr(found, name) for name in expected} == expected
+
+
+def test_the_forecast_is_the_one_that_is_handed_in_and_none_for_what_goes_back():
+    back = Identity("new", "/a/", "old", "/a.from-new")
+    for identity, kept, forecast in ((IDENTITY, SEEDED, 8.0), (IDENTITY, SWITCHED, None), (back, SEEDED, None)):
+        state = parse_state({**kept, "identity": vars(identity)})
+        assert figures_of("data", identity, state, None, 8.0).forecast == forecast
+    assert figures_of("data", IDENTITY, parse_state(SEEDED), None).forecast is None
 
 
 def test_the_state_of_other_trees_says_nothing_of_a_job():

@@ -18,9 +18,20 @@ def status(done):
     return Status("running", alive=True, progress=parse_progress({"bytes_done": done, "bytes_total": 100}))
 
 
+def expect(states):
+    return {state.name: 90.0 for state in states}
+
+
+def test_the_forecast_is_that_of_the_states_there_are(tmp_path):
+    path, line = tmp_path / "longhaul.prom", "longhaul_migrate_downtime_forecast_seconds{"
+    for state, expected in ((MigrationState.fresh(JOB), ["90"]), (None, [])):
+        MetricsFile(str(path), [JOB], lambda _job, state=state: state, expect).write(active=True)
+        assert [one.split()[1] for one in path.read_text().splitlines() if one.startswith(line)] == expected
+
+
 def test_the_rate_is_that_since_the_file_was_written_before(tmp_path):
     path, clock = tmp_path / "metrics/longhaul.prom", [0.0]
-    file = MetricsFile(str(path), [JOB], lambda _job: MigrationState.fresh(JOB), lambda: clock[0])
+    file = MetricsFile(str(path), [JOB], lambda _job: MigrationState.fresh(JOB), expect, lambda: clock[0])
     rates = []
     for at, running in ((0, {"data": status(0)}), (10, {"data": status(50)}), (20, {}), (30, {"data": status(60)})):
         clock[0], file.running = at, running
@@ -34,7 +45,7 @@ def test_the_rate_is_that_since_the_file_was_written_before(tmp_path):
 def test_a_file_that_cannot_be_written_is_a_warning_as_long_as_that_lasts(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")
-    file = MetricsFile(str(blocked / "longhaul.prom"), [JOB], lambda _job: None)
+    file = MetricsFile(str(blocked / "longhaul.prom"), [JOB], lambda _job: None, expect)
     file.write(active=True)
     assert "migrate_textfile" in file.warning and str(blocked) in file.warning
     blocked.unlink()
@@ -43,7 +54,7 @@ def test_a_file_that_cannot_be_written_is_a_warning_as_long_as_that_lasts(tmp_pa
 
 
 def test_without_a_path_nothing_is_written_or_asked(tmp_path):
-    MetricsFile("", [JOB], lambda job: 1 / 0).write(active=True)
+    MetricsFile("", [JOB], lambda job: 1 / 0, expect).write(active=True)
     assert list(tmp_path.iterdir()) == []
 
 
