@@ -9,9 +9,8 @@ Numbers have bounds, and words are those that are known here; the rest counts as
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Tuple
+from typing import Mapping, Tuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core import time_accounting
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.disk_usage import POOL_STATES

@@ -14,6 +14,7 @@ import time
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core import durability
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Progress
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import StagingLeft
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape
 from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands, digest_job, launcher, state, steps
@@ -79,7 +80,7 @@ def test_a_quick_digest_that_fails_leaves_all_to_a_job(folder, tree, seconds):
 
 def test_a_quick_digest_and_a_job_see_the_same(folder, tree):
     class Said:
-        progress = type("Progress", (), {"phase": "", "files_done": 0, "bytes_done": 0})()
+        progress = Progress()
 
         def set(self, **values):
             self.__dict__.update(values)
