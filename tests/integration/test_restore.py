@@ -226,7 +226,8 @@ def test_a_killed_restore_goes_on_without_ansible_and_a_rerun_attaches_to_it(hos
     (backup.data["alpha"] / "back/another").touch()
     over = {"restore_over": True, "restore_delete": True}
     failed = backup.restore(**asked, **over, restore_transfer={"max_delete": 0})
-    assert failed.rc and "The restore is not complete: " in failed.failures[-1] and "Restore of alpha, data" in failed.output
+    assert failed.rc and "The restore is not complete: " in failed.failures[-1]
+    assert "Restore of alpha, data" in failed.output
     assert backup.report()["state"] == "failed" and "max_delete" in backup.report()["result"]["failure"]
 
 

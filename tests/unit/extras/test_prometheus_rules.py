@@ -25,7 +25,9 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.metric
 REPOSITORY = Path(__file__).resolve().parents[3]
 RULES = REPOSITORY / "extras/prometheus/longhaul.rules.yml"
 PROMTOOL = shutil.which("promtool")
-needs_promtool = pytest.mark.skipif(not PROMTOOL, reason="cannot run here: promtool is not installed: apt-get install prometheus")
+needs_promtool = pytest.mark.skipif(
+    not PROMTOOL, reason="cannot run here: promtool is not installed: apt-get install prometheus"
+)
 MIGRATION = '{job="data",source="old",dest="new"}'
 BACKUP = '{host="web1",job="data",repository="vault:/srv/backup"}'
 FIGURES = MigrationFigures(
