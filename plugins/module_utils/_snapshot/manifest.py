@@ -94,6 +94,7 @@ class ManifestReader:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._check = bytes(_CHECK_BYTES)
+        self._ending = b""  # payload of the last frame
         self.totals: dict[str, int] | None = None  # known when all records were read
         magic = file.read(len(MAGIC))
         if magic != MAGIC:
@@ -113,32 +114,19 @@ class ManifestReader:
     def records(self) -> Iterator[EntryRecord]:
         """Yield every record, and at the end make sure that this was the whole manifest."""
         last: bytes | None = None
-        while True:
-            kind, payload = self._frame()
-            if kind == _END:
-                break
-            if kind != _RECORDS:
-                raise ManifestError("it has a frame where none can be")
+        for payload in iter(self._next_records, None):
             for record in _records(payload):
                 key = order(record.entry.path)
                 if (last is None) != (key == b"") or (last is not None and key <= last):
                     raise ManifestError("its records are not in order")
                 last = key
                 yield record
-        totals = _totals(payload)
-        if last is None or self._file.read(1):
-            raise ManifestError("it has no records, or something behind its end")
-        self.totals = totals
+        self._finish(last is not None)
 
     def blocks(self) -> Iterator[RecordBlock]:
         """Yield the records block by block, without decoding them, which takes a fraction of the time."""
         last: bytes | None = None
-        while True:
-            kind, payload = self._frame()
-            if kind == _END:
-                break
-            if kind != _RECORDS:
-                raise ManifestError("it has a frame where none can be")
+        for payload in iter(self._next_records, None):
             block = RecordBlock(payload)
             if (
                 not block.paths
@@ -148,9 +136,24 @@ class ManifestReader:
                 raise ManifestError("its records are not in order")
             last = order(block.paths[-1])
             yield block
-        self.totals = _totals(payload)
-        if last is None or self._file.read(1):
+        self._finish(last is not None)
+
+    def _next_records(self) -> bytes | None:
+        """Return the next payload of records, None at the end of the manifest, whose payload is kept."""
+        kind, payload = self._frame()
+        if kind == _END:
+            self._ending = payload
+            return None
+        if kind != _RECORDS:
+            raise ManifestError("it has a frame where none can be")
+        return payload
+
+    def _finish(self, has_records: bool) -> None:
+        """Take the totals, and make sure that nothing follows them."""
+        totals = _totals(self._ending)
+        if not has_records or self._file.read(1):
             raise ManifestError("it has no records, or something behind its end")
+        self.totals = totals
 
     def verify(self) -> dict[str, int]:
         """Read the whole manifest without looking into its records, which takes a fraction of the time.
