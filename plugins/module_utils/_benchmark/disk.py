@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     class DiskRates(TypedDict):
-        """What is told of a disk: rates a second, 0 where nothing was measured."""
+        """Rates of a disk a second; 0: not measured."""
 
         large: float
         small: float
@@ -63,7 +63,7 @@ def unmeasured() -> DiskRates:
 
 
 class Rate(NamedTuple):
-    """What was done in a time."""
+    """Work done in a period."""
 
     amount: float = 0.0
     seconds: float = 0.0

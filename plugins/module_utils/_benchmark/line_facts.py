@@ -54,7 +54,7 @@ class Interface(NamedTuple):
 
 
 class HostLine(NamedTuple):
-    """What a host knows of its lines before one is measured."""
+    """Facts of a host about its network before a line is measured."""
 
     interfaces: Mapping[str, Interface]  # by address
     buffers: tuple[int, int]  # bytes that a connection may have in its send and its receive buffer

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         encrypted: float
 
     class LineRates(TypedDict):
-        """What is told of a line. ``gaps`` are sentences."""
+        """Measured rates of a line. ``gaps`` are sentences."""
 
         forth: DirectionRates  # from the source to the destination
         back: DirectionRates
@@ -84,14 +84,14 @@ _TLS_FIRST_BYTE = b"\x16"  # of a ClientHello's record; the stream's own hello b
 
 
 class Received(NamedTuple):
-    """What came over a connection."""
+    """Bytes received over a connection."""
 
     amount: int
     rate: float  # bytes a second, once the connection had gained speed
 
 
 class _Report(NamedTuple):
-    """What the serving end says after a measurement."""
+    """Report of the serving end on one measurement."""
 
     rate: float  # of what it received
     amount: int
@@ -99,7 +99,7 @@ class _Report(NamedTuple):
     side: SideFacts
 
 
-class _Memory:
+class _MemoryRecords:
     """Files in memory that records are sent from, and received into."""
 
     def __init__(self, folder: str) -> None:
@@ -175,7 +175,7 @@ class LineServer:
     def __init__(self, context: Context, host: HostLine, seconds: float, most: int) -> None:
         """Listen. ``seconds`` and ``most`` bytes bound what the peer can ask for. Raises TransferFailed."""
         self._host, self._seconds, self._most = host, seconds, most
-        self._memory = _Memory(context.folder)
+        self._memory = _MemoryRecords(context.folder)
         self._lock = threading.Lock()
         self._links: set[DataConnection] = set()
         self._ended = threading.Event()
@@ -308,7 +308,7 @@ class LineDriver:
         """Take what the peer said, and how long and with how many bytes all measurements together may take."""
         self._context, self._host, self._streams = context, host, max(2, streams)
         self._seconds, self._most = seconds / _TESTS, max(_LARGEST_RECORD, most // _TESTS)
-        self._memory = _Memory(context.folder)
+        self._memory = _MemoryRecords(context.folder)
         self._plain: list[DataConnection] = []
         self._encrypted: list[DataConnection] = []
         self._number = 1  # of the next connection

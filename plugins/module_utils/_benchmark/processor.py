@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     class ProcessorRates(TypedDict):
-        """What is told of a processor: bytes a second of one core, by names."""
+        """Rates of a processor: bytes a second of one core, by algorithm."""
 
         cores: int
         load: float  # share of all cores that others used meanwhile

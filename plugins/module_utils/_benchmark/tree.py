@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     class TreeCount(TypedDict):
-        """What is told of a tree."""
+        """Size of a tree."""
 
         entries: int
         files: int

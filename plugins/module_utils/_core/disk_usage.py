@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     class DiskUsage(TypedDict, total=False):
-        """What a host says of its disk. Without ``seconds`` the kernel counted nothing."""
+        """Use of a disk during a transfer. Without ``seconds`` the kernel counted nothing."""
 
         seconds: float  # that were counted
         busy: float  # seconds in which the busiest device had something to do
@@ -38,7 +38,7 @@ _PATIENCE = 5  # seconds for zpool, which waits where a pool hangs
 
 
 class DiskCounters(NamedTuple):
-    """What the kernel has counted of one device since the start of the system."""
+    """Counters of one device since boot."""
 
     busy: float  # seconds
     read: int  # bytes

@@ -33,7 +33,7 @@ MatchPath = Callable[[bytes], object]
 
 
 class Conditions(NamedTuple):
-    """What a search looks for. All of it must hold."""
+    """Conditions of a search; all must hold."""
 
     paths: tuple[MatchPath, ...]  # each true for the paths that it is about
     type: str = ""

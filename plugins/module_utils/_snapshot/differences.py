@@ -31,7 +31,7 @@ _COMPARED = FIELDS - {"content", "links", "size", "target"}
 
 
 class DiffResult(NamedTuple):
-    """What differs; see RETURN."""
+    """Differences between two snapshots; see RETURN."""
 
     changed: bool
     old: str

@@ -48,7 +48,7 @@ class Skipped(NamedTuple):
 
 
 class FindResult(NamedTuple):
-    """What was found; see RETURN."""
+    """Result of a search; see RETURN."""
 
     changed: bool
     found: list[dict[str, object]]
@@ -70,7 +70,7 @@ class HistoryResult(NamedTuple):
 
 
 class _Seen:
-    """What is known of one path, or of one version of it."""
+    """Occurrences of one path, or of one version of it."""
 
     def __init__(self, snapshot: str, record: EntryRecord) -> None:
         self.first = self.last = snapshot
@@ -282,7 +282,7 @@ def _jobs(repository: str, host: str | None, job: str | None, skipped: list[Skip
         return
     if job:
         raise Refused(f"the job {job} is searched in the folder of its host: name the host, too, or leave out the job")
-    with contextlib.closing(_Folder(repository)) as folder:
+    with contextlib.closing(_SearchedFolder(repository)) as folder:
         hosts = [names.check_part("host", host)] if host else folder.names()
         for one in hosts:
             try:
@@ -297,7 +297,7 @@ def _jobs(repository: str, host: str | None, job: str | None, skipped: list[Skip
                 yield one, name
 
 
-class _Folder:
+class _SearchedFolder:
     """A repository, to list what is in it."""
 
     def __init__(self, repository: str) -> None:

@@ -38,7 +38,7 @@ _TEXT = 300  # characters
 
 @dataclass(frozen=True)
 class DiskAnswer:
-    """What a host says of its disk, and the source of the tree."""
+    """Answer of a host about its disk, at the source also about the tree."""
 
     disk: DiskMeasurement
     tree: TreeMeasurement | None
@@ -101,7 +101,7 @@ def _parse_rates(values: Mapping[str, Any], name: str) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class LinkAnswer:
-    """What the connecting end says of the line."""
+    """Answer of the connecting end about the line."""
 
     link: LinkMeasurement
     bytes_sent: int

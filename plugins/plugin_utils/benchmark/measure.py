@@ -54,7 +54,7 @@ _MADE_RATIO = 1.0  # of what is written at the destination: a file system that c
 
 @dataclass(frozen=True)
 class MeasureRequest:
-    """What to measure of a pair, and how much that may cost. No byte of the user's data leaves its host."""
+    """Request to measure a pair, with its budget. No byte of the user's data leaves its host."""
 
     src: str  # empty, as dest is then: no tree and no disk is measured
     dest: str

@@ -37,7 +37,7 @@ _TEMPORARY = "/var/tmp"
 
 @dataclass(frozen=True)
 class BenchmarkRequest:
-    """What the user asked for, checked."""
+    """Checked options of the user."""
 
     measure: MeasureRequest  # without src and dest, no disk is measured
     encryption: str

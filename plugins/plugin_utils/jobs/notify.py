@@ -57,7 +57,7 @@ class NotifyHook:
 
 
 class RunMessage(NamedTuple):
-    """What a hook gets."""
+    """Content of one message."""
 
     event: RunEvent
     text: str  # for people

@@ -65,7 +65,7 @@ class DiskUse:
 
 @dataclass(frozen=True)
 class Account:
-    """What one end said of its time, as far as that can be read."""
+    """Time that one end spent, as far as its answer can be read."""
 
     wall: float = 0.0
     processor: float = 0.0

@@ -37,7 +37,7 @@ class Forecast(TypedDict, total=False):
 
 
 class BenchmarkRates(NamedTuple):
-    """What a benchmark measured of a pair, the slower of both hosts; 0: not measured."""
+    """Rates of a pair from a benchmark, of the slower host; 0: not measured."""
 
     entries: float = 0.0  # a second
     compared: float = 0.0  # bytes a second, read and hashed
