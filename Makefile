@@ -93,6 +93,7 @@ fuzz: packages
 # --user"; --seed replays. "scale" moves five million files, a sparse tebibyte, and over a line that breaks 100 times:
 # "scale --only entries --entries 200000". "hostile" attacks as a hostile host; ARGS="hostile --attack backup" picks.
 # "filesystems" prints a matrix of file systems and methods. "hooks 40" kills migrations with hooks, and runs them again.
+# "predictions 12" compares benchmarks with transfers, on a quiet machine; --busy beside other work, --case TEXT picks.
 soak: packages
 	@venv=$$($(PYTHON) $(TOOLS)/venv.py dev) && collections=$$($(PYTHON) $(TOOLS)/collection.py link) && \
 	PYTHONPATH="$$collections" PYTHONDONTWRITEBYTECODE=1 "$$venv/bin/python" -m ansible_collections.longhaul.fleet.tests.soak $(or $(ARGS),differential 200)

@@ -4,16 +4,17 @@
 
 """The command line: ``python -m ansible_collections.longhaul.fleet.tests.soak differential 2000``.
 
-``differential N`` runs random cases, ``pairwise`` the whole table, ``stateful N`` sequences with kills. ``--user``
-does the work as an ordinary user, ``--seed`` replays. ``scale`` runs what is large: ``--entries N`` empty files, a
-sparse file of ``--size N`` bytes and a line that breaks ``--cuts N`` times; ``--only NAME`` runs one of them. ``causes
-N`` makes transfers slow in known ways N times each, and counts how often the result names the cause. ``fleet N``
-migrates N pairs, some of which cannot be, and kills the control node ``--kills`` times. ``hooks N`` kills N migrations
-with hooks, and runs them again. ``watch N`` waits for N transfers that run for ``--minutes``. ``hostile`` attacks as a
-hostile host: its peer in a transfer, then others by what its modules answer, with each version of ansible-core;
-``--attack C1`` (``sftp``, ``backup``, ``deep``) picks, ``--show`` prints what was seen. ``filesystems`` transfers and
-backs up on all file systems that this machine can mount, and across mounts; ``--ground tmpfs`` and ``--method stream``
-pick.
+``differential N`` runs random cases, ``pairwise`` the whole table, ``stateful N`` sequences with kills. ``--user`` does
+the work as an ordinary user, ``--seed`` replays. ``scale`` runs what is large: ``--entries N`` empty files, a sparse
+file of ``--size N`` bytes and a line that breaks ``--cuts N`` times; ``--only NAME`` runs one of them. ``causes N``
+makes transfers slow in known ways N times each, and counts how often the result names the cause. ``predictions N``
+compares what a benchmark predicts and recommends in N cases with transfers that really run; ``--busy`` beside other
+work, ``--case TEXT`` picks. ``fleet N`` migrates N pairs, some of which cannot be, and kills the control node
+``--kills`` times. ``hooks N`` kills N migrations with hooks, and runs them again. ``watch N`` waits for N transfers
+that run for ``--minutes``. ``hostile`` attacks as a hostile host: its peer in a transfer, then others by what its
+modules answer, with each version of ansible-core; ``--attack C1`` (``sftp``, ``backup``, ``deep``) picks, ``--show``
+prints what was seen. ``filesystems`` transfers and backs up on all file systems that this machine can mount, and across
+mounts; ``--ground tmpfs`` and ``--method stream`` pick.
 Needs root, since owners and devices are among what is compared.
 """
 
@@ -34,6 +35,7 @@ from . import (
     hostile,
     hostile_answers,
     machine,
+    predictions,
     scale,
     scale_entries,
     scale_reconnects,
@@ -55,6 +57,7 @@ def main() -> int:
             "scale",
             "hostile",
             "causes",
+            "predictions",
             "fleet",
             "hooks",
             "watch",
@@ -73,6 +76,8 @@ def main() -> int:
     parser.add_argument("--attack", action="append", default=[])
     parser.add_argument("--ground", action="append", default=[])
     parser.add_argument("--method", action="append", default=[])
+    parser.add_argument("--case", action="append", default=[])
+    parser.add_argument("--busy", action="store_true")
     parser.add_argument("--show", action="store_true")
     given = parser.parse_args()
     if os.geteuid():
@@ -96,6 +101,10 @@ def main() -> int:
         named, tried = causes.run(given.attack[0] if given.attack else None, min(given.count, causes.ROUNDS), print)
         print(f"causes: {named} of {tried} named")
         return int(named < tried * 9 // 10)
+    if given.what == "predictions":
+        tally = predictions.run(given.case, given.count, given.busy, partial(print, flush=True))
+        print("\n".join(tally.lines()))
+        return int(not tally.is_good(given.busy))
     if given.what == "hostile":
         return max(hostile.run(given.attack, given.show), hostile_answers.run(given.attack, given.show))
     user = ORDINARY if given.user else ROOT

@@ -83,6 +83,10 @@ _LARGEST_NUMBER = 1 << 63  # in a report
 _TLS_FIRST_BYTE = b"\x16"  # of a ClientHello's record; the stream's own hello begins with another
 
 
+class BenchmarkStop(TransferFailed):
+    """The job was asked to stop."""
+
+
 class Received(NamedTuple):
     """Bytes received over a connection."""
 
@@ -181,6 +185,8 @@ class LineServer:
         self._ended = threading.Event()
         try:
             parameters: ConnectionParameters = _EitherWay(context)
+        except BenchmarkStop:
+            raise
         except TransferFailed:  # this Python has no TLS 1.3
             parameters = ConnectionParameters(context, encrypts=False)
         self._log = context.log
@@ -347,9 +353,11 @@ class LineDriver:
             self._found["gaps"].append(f"The line could not be measured with TLS: {error}.")
 
     def _with_tls(self) -> ConnectionParameters:
-        """Raise ValueError if there is no TLS: TransferFailed is what a stop of the job raises, too."""
+        """Raise ValueError if there is no TLS, which is a gap."""
         try:
             return ConnectionParameters(self._context)
+        except BenchmarkStop:
+            raise
         except TransferFailed as error:
             raise ValueError(str(error)) from error
 

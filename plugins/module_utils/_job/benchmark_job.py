@@ -4,9 +4,10 @@
 
 """Measure one host of a pair, or the line to the other one, at idle priority. Private to the collection.
 
-A benchmark is a few such jobs, one after the other, under one id. The first one on a host looks for what forbids it: a
-transfer, or another benchmark. What it writes is in one folder, ``.longhaul-benchmark-<id>`` in the file system of the
-destination, whose place is noted before it is made; the next benchmark removes what a killed one left.
+A benchmark is a few such jobs, one after the other, under one id. The first one on a host looks for what forbids it, a
+transfer or another benchmark, and claims the host, both under one lock. What it writes is in one folder,
+``.longhaul-benchmark-<id>`` in the file system of the destination, whose place is noted before it is made; the next
+benchmark removes what a killed one left.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Iterator, cast
 
 from .._benchmark import disk, processor, tree
 from .._benchmark.line_facts import read_host
-from .._benchmark.link import LineDriver, LineServer
+from .._benchmark.link import BenchmarkStop, LineDriver, LineServer
 from .._core.context import Context
 from .._core.errors import TransferFailed
 from .._core.json_shape import WrongShape, as_object, member
@@ -41,7 +42,7 @@ from .._tree.resolve import resolve
 from .confine_job import confine_reader
 from .reporter import Reporter
 from .request import BenchmarkRequest, parse_benchmark_request
-from .state import BENCHMARK, JobFolder, all_folders
+from .state import BENCHMARK, JobFolder, all_folders, benchmark_lock
 from .transfer_job import own_address
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ else:  # making such classes takes time at each job's start
     HostMeasured = dict
 
 _NOTE = "temporary"  # in the job's folder: where the folder with what was written is
+_CLAIM = "claim"  # in the job's folder: this benchmark found nothing that forbids it
 _MADE_BYTES = 8 << 20  # of data that are written again and again
 _FRESH = 60.0  # seconds in which the next job of a benchmark begins
 _IDLE = 3 << 13  # the class of I/O priority, ioprio_set(2)
@@ -76,8 +78,7 @@ def run_benchmark(folder: JobFolder, secrets: dict[str, str], reporter: Reporter
     request = parse_benchmark_request(folder.request)
     signal.signal(signal.SIGTERM, _stop)
     be_idle()
-    if request["work"] == "disk":
-        refuse_beside(folder)
+    claim_host(folder)
     if request["work"] in ("serve", "drive"):
         _measure_line(folder, request, secrets, reporter)
         return 0
@@ -132,7 +133,7 @@ def measure(folder: JobFolder, request: BenchmarkRequest, secrets: dict[str, str
 def _tls_context(folder: JobFolder, secrets: dict[str, str], serves: bool) -> ssl.SSLContext:
     """Return what either end of a connection in memory uses; both show the same certificate.
 
-    Raises ValueError if this Python has no TLS 1.3, which is a gap; TransferFailed is what a stop raises, too.
+    Raises ValueError if this Python has no TLS 1.3, which is a gap.
     """
     if not ssl.HAS_TLSv1_3:
         raise ValueError("the Python of this host has no TLS 1.3")
@@ -142,7 +143,7 @@ def _tls_context(folder: JobFolder, secrets: dict[str, str], serves: bool) -> ss
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
-    raise TransferFailed("the benchmark was stopped")
+    raise BenchmarkStop("the benchmark was stopped")
 
 
 def be_idle() -> None:
@@ -155,8 +156,24 @@ def be_idle() -> None:
             ctypes.CDLL(None).syscall(call, 1, 0, _IDLE)  # of this process
 
 
+def claim_host(folder: JobFolder) -> None:
+    """Have no other benchmark of this user begin here before this one ends; its later jobs have done so.
+
+    Raises TransferFailed beside a transfer or a benchmark that has done so before.
+    """
+    if os.path.exists(folder.file(_CLAIM)):
+        return
+    with benchmark_lock():
+        refuse_beside(folder)
+        with open(folder.file(_CLAIM), "w", encoding="ascii"):
+            pass
+
+
 def refuse_beside(folder: JobFolder) -> None:
-    """Raise TransferFailed beside a transfer or another benchmark, and remove what killed benchmarks left."""
+    """Raise TransferFailed beside a transfer, or a benchmark that has claimed this host.
+
+    Removes what killed benchmarks left. Called under the lock of all benchmarks.
+    """
     for other in all_folders():
         if other.transfer_id == folder.transfer_id:
             continue
@@ -169,13 +186,13 @@ def refuse_beside(folder: JobFolder) -> None:
                     "measured. Wait for its end, or cancel it with longhaul.fleet.transfer_control"
                 )
             continue
-        is_fresh = _last_change(other) > time.time() - _FRESH
-        if runs or (is_fresh and status.get("state") == "finished"):
+        is_fresh, has_claimed = _last_change(other) > time.time() - _FRESH, os.path.exists(other.file(_CLAIM))
+        if has_claimed and (runs or (is_fresh and status.get("state") in (None, "finished"))):
             raise TransferFailed(
                 f"benchmark {of} is running on this host, and two of them would measure each other: nothing was "
                 "measured. Wait for its end, and run the task again"
             )
-        if is_fresh and not status:
+        if runs or (is_fresh and not status):
             continue  # it is just being started, and will find this one
         if not remove_temporary(other):
             other.remove()

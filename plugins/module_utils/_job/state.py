@@ -19,6 +19,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Iterator, Mapping, cast
 
+from .._core.errors import TransferFailed
 from .._core.json_shape import well_formed
 from .._core.state_folder import StateError, private_folder, state_root
 from .request import Request, parse_request
@@ -87,6 +88,7 @@ SIDES = ("source", "dest")
 BENCHMARK = "benchmark"  # the part of a job that measures, and is no transfer
 RUNNING = ("starting", "running", "serving")  # states of a job that has not ended
 _LOCK_ATTEMPTS, _LOCK_PAUSE = 10, 0.05  # seconds
+_CLAIM_ATTEMPTS = 200
 
 
 def _write_json(path: str, data: Mapping[str, object]) -> None:
@@ -280,6 +282,30 @@ def destination_lock(root: bytes, holder: str) -> Iterator[str | None]:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, holder.encode(), 0)
         yield None
+    finally:
+        os.unlink(path)
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def benchmark_lock() -> Iterator[None]:
+    """Hold the lock under which one benchmark of this user looks for others. Raises TransferFailed if it is not free.
+
+    Processes hold it for a moment only.
+    """
+    folder = os.path.join(state_root(), "locks")
+    private_folder(state_root())
+    private_folder(folder)
+    path = os.path.join(folder, BENCHMARK)
+    for _attempt in range(_CLAIM_ATTEMPTS):
+        descriptor = _take_lock(path)
+        if descriptor is not None:
+            break
+        time.sleep(_LOCK_PAUSE)
+    else:
+        raise TransferFailed(f"{path} stays locked: another benchmark of this user hangs on this host. Look for it")
+    try:
+        yield
     finally:
         os.unlink(path)
         os.close(descriptor)

@@ -24,6 +24,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._benchmark.line_fac
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import PeerUnreachable, TransferFailed
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net import connect as connect_module
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.connect import (
     Connection,
     ConnectionParameters,
@@ -252,6 +253,17 @@ def test_a_stop_in_the_measurement_with_tls_is_no_gap(ends: Ends, monkeypatch: p
     monkeypatch.setattr(link.LineDriver, "_connect", stop)
     with pytest.raises(TransferFailed, match="was stopped"):
         ends.drive(0.1, 6 * MIB)
+
+
+def test_a_stop_while_tls_is_made_is_no_gap(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(_context: object) -> None:
+        raise link.BenchmarkStop("the benchmark was stopped")
+
+    monkeypatch.setattr(connect_module, "_tls", stop)
+    with pytest.raises(link.BenchmarkStop):
+        ends.drive(0.1, 6 * MIB)
+    with pytest.raises(link.BenchmarkStop):
+        link.LineServer(ends.context("serve"), HOST, 1.0, 8 * MIB)
 
 
 def test_a_stranger_gets_nothing(ends: Ends) -> None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import cast
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
-from ansible_collections.longhaul.fleet.plugins.module_utils._job import benchmark_job, launcher, state
+from ansible_collections.longhaul.fleet.plugins.module_utils._job import benchmark_job, launcher, reporter, state
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.request import parse_benchmark_request
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.credentials import certificate
 
@@ -118,13 +120,50 @@ def test_another_benchmark_is_named_while_it_runs_and_between_its_parts(root: Pa
     own, other = folder_of("one", root), folder_of("two", root)
     lock = other.lock()
     assert lock is not None
+    benchmark_job.claim_host(other)
     with pytest.raises(TransferFailed, match="benchmark two .* is running"):
-        benchmark_job.refuse_beside(own)
+        benchmark_job.claim_host(own)
     os.close(lock)
-    other.status = {"state": "finished"}
-    with pytest.raises(TransferFailed, match="benchmark two .* is running"):
-        benchmark_job.refuse_beside(own)
-    benchmark_job.refuse_beside(folder_of("two", root, "source"))  # the other side of the same one
+    for status in ({"state": "finished"}, {}):  # between its parts
+        other.status = cast(state.JobStatus, status)
+        with pytest.raises(TransferFailed, match="benchmark two .* is running"):
+            benchmark_job.claim_host(own)
+    other_side = folder_of("two", root, "source")
+    benchmark_job.claim_host(other_side)
+    benchmark_job.claim_host(other)  # its next part, although one has been refused meanwhile
+    other.status = other_side.status = {"state": "failed"}
+    benchmark_job.claim_host(own)
+
+
+def test_of_benchmarks_that_begin_at_once_one_claims_the_host(root: Path) -> None:
+    folders = [folder_of(f"benchmark{number}", root) for number in range(6)]
+    locks = [folder.lock() for folder in folders]
+
+    def claim(folder: state.JobFolder) -> bool:
+        try:
+            benchmark_job.claim_host(folder)
+        except TransferFailed:
+            return False
+        return True
+
+    with ThreadPoolExecutor(len(folders)) as pool:
+        assert sorted(pool.map(claim, folders)) == [False] * 5 + [True]
+    for lock in locks:
+        assert lock is not None
+        os.close(lock)
+    assert not os.listdir(os.path.join(state.state_root(), "locks"))
+
+
+@pytest.mark.parametrize("work", ["disk", "serve", "drive", "processor"])
+def test_every_part_is_refused_beside_a_transfer(root: Path, monkeypatch: pytest.MonkeyPatch, work: str) -> None:
+    own, other = folder_of("one", root, work=work), folder_of("two", root, part="drive", peer_name="new")
+    lock = other.lock()
+    assert lock is not None
+    monkeypatch.setattr(benchmark_job, "be_idle", lambda: None)
+    monkeypatch.setattr(benchmark_job.signal, "signal", lambda *_given: None)
+    with pytest.raises(TransferFailed, match="transfer two .* is running"):
+        benchmark_job.run_benchmark(own, {}, reporter.Reporter(own))
+    os.close(lock)
 
 
 def test_what_a_killed_benchmark_left_goes(root: Path) -> None:
