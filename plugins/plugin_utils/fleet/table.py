@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..common.host_text import one_line
 from ..common.units import format_bytes, format_seconds, percent, short_time
 from .columns import cells, fit
-from .rows import FleetTotals, Row, in_order
+from .rows import FINAL, FleetTotals, Row, in_order
 
 _NARROWEST = 60  # columns
 _NAME = 14  # the columns of a name, at least
@@ -61,6 +61,7 @@ _COLUMNS = (
 )
 _WIDER = {3: _Column("bytes", 10, _done)}  # where there is room: what comes before which column
 _PAIR = 24  # columns for the two hosts, at least
+_SLOW = 5  # jobs of which is said what held them back
 
 
 def short_age(seconds: float) -> str:
@@ -92,7 +93,7 @@ def render_table(rows: Sequence[Row], sums: FleetTotals, width: int, most: int) 
     if left:
         lines += wrap(f"... and {len(left)} more: {_counts(left)}", width)
     lines += ["", *_sum_lines(rows, sums, width)]
-    return [line.rstrip() for line in lines] + _holders(shown, width) + _problems(shown, width)
+    return [line.rstrip() for line in lines] + _holders(shown, width) + _problems(shown, width) + _slow(shown, width)
 
 
 def _named(row: Row) -> str:
@@ -179,6 +180,19 @@ def _problems(rows: Sequence[Row], width: int) -> list[str]:
         lines += wrap(f"The same with the hosts of {_some(like)}." if like else "", width - 2, "  ")
         lines += wrap(one_line(first.next), width - 2, "  ")
     return lines
+
+
+def _slow(rows: Sequence[Row], width: int) -> list[str]:
+    """Return what held back the last transfer of jobs that are not done and did not fail."""
+    held = [row for row in rows if row.bottleneck and not row.error and row.state not in FINAL]
+    lines = []
+    for row in held[:_SLOW]:
+        first, *more = wrap(f"{one_line(row.name)} was slow: {one_line(row.bottleneck)}", width)
+        lines += ["", first, *wrap(" ".join(more), width - 2, "  ")]
+    left = len(held) - _SLOW
+    return lines + (
+        ["", *wrap(f"... and {left} more that were slow, as fleet_status returns", width)] if left > 0 else []
+    )
 
 
 def _of_any_host(row: Row, text: str) -> str:

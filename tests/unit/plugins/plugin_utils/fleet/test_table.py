@@ -43,13 +43,28 @@ def test_a_narrow_table():
     ]
 
 
+def test_what_held_back_the_jobs_that_are_not_done():
+    slow = "The source's disk was busy for 94 % of 312 s (18.0 MiB/s read): a faster disk there would help."
+    done, failed = (replace(one, bottleneck=slow) for one in (replace(RUNNING, state=State.DONE), FAILED))
+    rows = [replace(RUNNING, name=f"n{number}", bottleneck=slow) for number in range(7)]
+    lines = table([done, failed, *rows])
+    found = lines[lines.index("  Make room") + 1 :]
+    assert found[:3] == [
+        "",
+        "n0 was slow: The source's disk was busy for 94 % of 312 s (18.0 MiB/s read): a",
+        "  faster disk there would help.",
+    ]
+    assert len(found) == 5 * 3 + 2
+    assert found[-1] == "... and 2 more that were slow, as fleet_status returns"
+
+
 @pytest.mark.parametrize("width", [40, 60, 79, 80, 100, 132, 200])
 def test_no_line_is_longer_than_the_window(width):
     rows = [
         replace(FAILED, name=f"a long name of a job, number {number}", error="no space left on device " * 20)
         for number in range(70)
     ]
-    rows += [replace(RUNNING, state=state) for state in State for _each in range(111)]
+    rows += [replace(RUNNING, state=state, bottleneck="slow " * 70) for state in State for _each in range(111)]
     rows += [replace(RUNNING, name="\x1b[31mred\n\u202e", src_host="h" * 90), replace(RUNNING, name="日本語" * 20)]
     lines = table(rows, width)
     assert max(cells(line) for line in lines) <= max(width, 60)
