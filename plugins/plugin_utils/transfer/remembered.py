@@ -22,6 +22,7 @@ from ..hosts.endpoint import Endpoint
 from .plan import Plan
 from .probe import parse_probe
 from .roots import nothing_there
+from .tcp_limits import number_said
 
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import PathFacts, ProbeFacts
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 SIDES = ("source", "dest")
 _KIND = "pair"
 _TIMES = "times"
+_SIZE = "size"
 
 
 def recall(memory: Memory, about: object) -> dict[str, ProbeFacts]:
@@ -59,6 +61,19 @@ def remember_time_units(memory: Memory, transfer_id: str, units: Mapping[str, in
     """Write that down, for what reads the destination only."""
     if units != recall_time_units(memory, transfer_id):
         memory.keep(_TIMES, transfer_id, units)
+
+
+def recall_size(memory: Memory | None, transfer_id: str) -> tuple[int, int]:
+    """Return the entries and bytes that the last transfer or comparison of a pair found; 0 for what is not known."""
+    record = memory.recall(_SIZE, transfer_id) if memory is not None else {}
+    entries, size = (int(number_said(record.get(name))) for name in ("entries", "bytes"))
+    return entries, size
+
+
+def remember_size(memory: Memory | None, transfer_id: str, entries: int, size: int) -> None:
+    """Write that down, for the progress of the next comparison."""
+    if memory is not None and entries > 0 and recall_size(memory, transfer_id) != (entries, size):
+        memory.keep(_SIZE, transfer_id, {"entries": entries, "bytes": size})
 
 
 def may_begin(plan: Plan, dest: Endpoint) -> bool:

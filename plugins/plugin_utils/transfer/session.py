@@ -34,7 +34,15 @@ from .owner_census import Owners, take_census
 from .owners import add_owners
 from .plan import Ends, Plan, first_look, needs_all
 from .probe import parse_probe
-from .remembered import is_same_plan, may_begin, recall, recall_time_units, remember, remember_time_units
+from .remembered import (
+    is_same_plan,
+    may_begin,
+    recall,
+    recall_time_units,
+    remember,
+    remember_size,
+    remember_time_units,
+)
 from .repair import WHOLE_PROGRAM
 from .report import TransferError, coarse_times, shape_result, with_earlier
 from .result import Result
@@ -410,3 +418,4 @@ class Session:
         remember(self._memory, self._remembered_as, {"source": ends["source"].probe, "dest": at_dest})
         keep_line(self._memory, self._steps.names, self._line, met_by(outcome.spent), outcome.streams)
         remember_time_units(self._memory, self.id, outcome.time_units)
+        remember_size(self._memory, self.id, outcome.files_total, max(outcome.bytes_apparent, outcome.bytes_total))

@@ -23,7 +23,7 @@ from .owner_census import CensusSettings, take_census
 from .owners import names_to_look_up, owner_table
 from .plan import transfer_id
 from .probe import parse_described
-from .remembered import recall_time_units
+from .remembered import recall_size, recall_time_units, remember_size
 from .report import coarse_times
 from .roots import child_name, resolve_roots
 from .rules import filter_rules, refuse_misread_rules
@@ -48,7 +48,8 @@ def compare_trees(
 
     Nothing is written to find out how coarsely the destination keeps times: ``memory`` has what a transfer found, else
     what is seen there counts. ``reads_rounded``: where times are coarse, contents are compared in any case.
-    ``expects`` are the entries and bytes of the tree as far as they are known, for the progress.
+    ``expects`` are the entries and bytes of the tree as far as they are known, for the progress; else ``memory`` has
+    those that the last transfer or comparison of the pair found.
     Raises Refusal, HostFailed and ComparisonFailed.
     """
     started = time.monotonic()
@@ -88,6 +89,7 @@ def compare_trees(
     units = recall_time_units(memory, identity) or roots.target.get("time_units", {})
     units = units if "mtime" in fields else {}
     reads_rounded = reads_rounded and bool(units) and not options["checksum"]
+    expects = expects if any(expects) else recall_size(memory, identity)
     compared = Comparison(
         runners={"source": source, "dest": dest},
         roots={"source": roots.source, "dest": roots.dest},
@@ -107,6 +109,7 @@ def compare_trees(
         expects_bytes=expects[1],
         label=f"{source.name} -> {dest.name}",
     ).run(say)
+    remember_size(memory, identity, compared.counts["source"]["entries"], compared.counts["source"]["bytes"])
     total = compared.differences_total
     result: dict[str, Any] = {
         "changed": False,

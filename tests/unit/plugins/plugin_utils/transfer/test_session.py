@@ -18,6 +18,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner i
     LeaseLost,
 )
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.interruption import Interruption
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.remembered import recall_size, remember_size
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.report import TransferError
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.session import Session
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.status import parse_status
@@ -289,6 +290,15 @@ def test_coarse_times_are_remembered(tmp_path: Any) -> None:
     case.run()
     assert case.source.requests[0]["settings"]["time_units"] == units
     assert case.source.done == [f"probe(drive({COMPARED}))"]
+
+
+def test_the_size_of_the_tree_is_remembered(tmp_path: Any) -> None:
+    memory = Memory(str(tmp_path / "memory"))
+    case = Case(memory)
+    case.source.answers["drive"] = [finished(files_total=7, bytes_total=40, bytes_apparent=50)]
+    assert recall_size(memory, case.run()["transfer_id"]) == (7, 50)
+    remember_size(memory, "another", -1, 5)
+    assert recall_size(memory, "another") == recall_size(None, "another") == (0, 0)
 
 
 def test_owners_are_counted_before_rsync_is_started() -> None:
