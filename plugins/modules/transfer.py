@@ -868,11 +868,11 @@ compared:
     source:
       description: Totals on O(src_host), as RV(longhaul.fleet.verify#module:source).
       type: dict
-      sample: {entries: 54344, bytes: 9642123456, types: {d: 4022, f: 49100, l: 1222}}
+      sample: {entries: 54344, bytes: 9642123456, types: {d: 4022, f: 49100, l: 1222}, digest: 5e884898da28047151d0e56f8dc62927}
     dest:
       description: Totals on O(dest_host).
       type: dict
-      sample: {entries: 54344, bytes: 9642123456, types: {d: 4022, f: 49100, l: 1222}}
+      sample: {entries: 54344, bytes: 9642123456, types: {d: 4022, f: 49100, l: 1222}, digest: 5e884898da28047151d0e56f8dc62927}
 by_rsync:
   description: Number of files that were left to rsync, with O(delta=rsync).
   returned: success

@@ -210,6 +210,13 @@ source:
       description: Bytes in all files.
       type: int
       sample: 2684354560
+    digest:
+      description:
+        - Digest of all that was compared. If it is the same on both hosts, so are the trees. It depends on O(checksum),
+          O(fields) and the filter rules. Entries that only the destination has change it, too.
+      type: str
+      sample: 5e884898da28047151d0e56f8dc62927
+      version_added: 0.3.0
 dest:
   description: Totals on O(dest_host).
   returned: always
@@ -227,6 +234,13 @@ dest:
       description: Bytes in all files.
       type: int
       sample: 2684354560
+    digest:
+      description:
+        - Digest of all that was compared. If it is the same on both hosts, so are the trees. It depends on O(checksum),
+          O(fields) and the filter rules. Entries that only the destination has change it, too.
+      type: str
+      sample: 5e884898da28047151d0e56f8dc62927
+      version_added: 0.3.0
 algorithm:
   description: Hash function that was used to compare content. Empty with O(checksum=false).
   returned: always

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 _SHORT = 5.0  # seconds in which most trees are read, so that no poll is needed
 _QUICK_DIGEST = 2.0  # seconds in which a small tree is read by the module itself, which costs less than a job
+_DIGEST_LETTERS = 32
 SIDES = ("source", "dest")
 
 Steps = Mapping[str, Sequence["Step"]]
@@ -68,6 +69,7 @@ class Counts(TypedDict):
     entries: int
     types: dict[str, int]
     bytes: int
+    digest: str  # of all that was compared; two trees with the same one are the same
 
 
 class Digest(NamedTuple):
@@ -95,13 +97,15 @@ def parse_digest(value: object) -> Digest:
     """Return what a host says of its tree; raise WrongShape if that is no digest."""
     values = as_object(value, "the digest of a tree")
     types, errors = member(values, "types", dict), parse_path_errors(values.get("errors"))
+    sums = member(values, "sums", str)
     return Digest(
         {
             "entries": member(values, "entries", int),
             "types": {kind: member(types, kind, int) for kind in types},
             "bytes": member(values, "bytes", int),
+            "digest": hashlib.sha256(sums.encode()).hexdigest()[:_DIGEST_LETTERS],
         },
-        member(values, "sums", str),
+        sums,
         errors,
         member(values, "errors_total", int),
         values.get("owners"),

@@ -21,6 +21,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape im
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
 
 _LONGEST = 1e9  # seconds that a job may say it ran
+_LARGEST_LIMIT = 1 << 50  # bytes a second
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Status:
     idle: bool = False  # it serves, and its peer was connected and is not any more
     progress: Progress = field(default_factory=Progress)
     paused: bool = False  # by a ticket of either side
+    bwlimit: int = 0  # bytes a second that are allowed; 0: any number
     ready: Peer = field(default_factory=Peer)  # by the serving end, for the driving one
     spent: object = None  # by the serving end until its peer went: see time_accounting.Account
     outcome: Outcome | None = None  # of a transfer
@@ -59,6 +61,7 @@ def parse_status(value: object) -> Status:
             idle=optional(values, "idle", bool) or False,
             progress=parse_progress(values.get("progress", {})),
             paused=optional(values, "paused", bool) or False,
+            bwlimit=max(0, min(_LARGEST_LIMIT, optional(values, "bwlimit", int) or 0)),
             ready=parse_peer(values.get("ready", {})),
             spent=values.get("spent"),
             outcome=_outcome(values["outcome"]) if values.get("outcome") else None,

@@ -150,12 +150,15 @@ def proof_blocks(found: ComparisonResult) -> list[PageBlock]:
     kinds = sorted({*found.source.types, *found.dest.types})
     columns = [Column("Tree"), *(Column(title, is_number=True) for title in ("Entries", "Bytes", *map(_kind, kinds)))]
     sides = (("source", found.source), ("destination", found.dest))
+    has_digests = bool(found.source.digest and found.dest.digest)
+    columns += [Column("Digest")] if has_digests else []
     rows = [
         (
             Cell(side),
             Cell(f"{one.entries:,}"),
             Cell(f"{one.bytes:,}"),
             *(Cell(f"{one.types.get(kind, 0):,}") for kind in kinds),
+            *([Cell(one.digest, code=True)] if has_digests else []),
         )
         for side, one in sides
     ]

@@ -44,12 +44,14 @@ def charts_over_time(reports: Sequence[JobReport]) -> list[Chart]:
     ]
     sent = {one.state.name: one.more.totals.bytes_sent for one in sampled}
     busiest = sorted(sampled, key=lambda one: -sent[one.state.name])[:_MOST_CURVES]
-    curves = [Curve(_pair(one), _rates(one.state.samples)) for one in busiest]
-    curves = [one for one in curves if one.parts]
+    curves = [Curve(_pair(one), parts) for one in busiest if (parts := _rates(one.state.samples))]
     if curves:
         of = f", {len(busiest)} busiest of {len(sampled)} jobs" if len(sampled) > _MOST_CURVES else ""
         most = max(point.value for one in curves for part in one.parts for point in part)
         summary = f"At most {format_bytes(most)}/s. Where a line is interrupted, nothing was transferred or seen."
+        limits = [(one, parts) for one in busiest if (parts := _limits(one.state.samples))]
+        curves += [Curve(f"bwlimit of {one.state.name}", parts, is_forecast=True) for one, parts in limits]
+        summary += " A broken line is the bwlimit of a job." if limits else ""
         charts.append(LineChart(f"Throughput{of}", summary, Unit.RATE, curves))
     return charts
 
@@ -71,6 +73,18 @@ def _rates(samples: Sequence[ProgressSample]) -> list[list[Point]]:
             ]
             parts += [rates] if rates else []
     return parts
+
+
+def _limits(samples: Sequence[ProgressSample]) -> list[list[Point]]:
+    """Return the bytes a second that were allowed at each sample, in parts in which there was a limit."""
+    parts: list[list[Point]] = []
+    was_limited = False
+    for one in (one for made in split_passes(samples) for part in split_gaps(made) for one in part):
+        if one.bwlimit:
+            parts += [] if was_limited else [[]]
+            parts[-1].append(Point(one.at, one.bwlimit))
+        was_limited = bool(one.bwlimit)
+    return [part for part in parts if len(part) > 1]
 
 
 def _left_chart(title: str, unit: Unit, reports: Sequence[JobReport]) -> list[LineChart]:

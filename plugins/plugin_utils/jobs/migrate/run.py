@@ -243,7 +243,8 @@ class MigrationRun:
                 continue
             progress = status.progress
             counts = (progress.bytes_done, progress.bytes_total, progress.files_done, progress.files_total)
-            workflow.state.samples = add_sample(workflow.state.samples, ProgressSample(int(now), phase, *counts))
+            sample = ProgressSample(int(now), phase, *counts, bwlimit=status.bwlimit)
+            workflow.state.samples = add_sample(workflow.state.samples, sample)
 
     def _record(self, workflow: MigrationWorkflow) -> JobRecord:
         result, switch = workflow.result, workflow.state.switch

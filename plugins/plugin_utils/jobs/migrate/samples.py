@@ -28,6 +28,7 @@ class ProgressSample:
     bytes_total: int = field(default=0, metadata=SPARSE)  # 0: not known yet
     files_done: int = field(default=0, metadata=SPARSE)
     files_total: int = field(default=0, metadata=SPARSE)
+    bwlimit: int = field(default=0, metadata=SPARSE)  # bytes a second that were allowed; 0: any number
 
 
 def is_due(samples: Sequence[ProgressSample], phase: str, now: float) -> bool:

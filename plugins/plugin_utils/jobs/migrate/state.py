@@ -116,6 +116,7 @@ class TreeCount:
     entries: int = 0
     bytes: int = 0
     types: Mapping[str, int] = field(default_factory=dict)
+    digest: str = field(default="", metadata=SPARSE)  # of all that was compared
 
 
 @dataclass

@@ -55,3 +55,8 @@ def test_what_no_job_says_is_refused_whatever_else_it_says(more):
 def test_what_is_no_status_is_refused(said):
     with pytest.raises(ValueError, match="no status of a job"):
         parse_status(said)
+
+
+def test_a_limit_is_a_rate():
+    for said, limit in ((5 << 20, 5 << 20), (-1, 0), (1 << 80, 1 << 50)):
+        assert parse_status({"state": "running", "alive": True, "bwlimit": said}).bwlimit == limit

@@ -129,6 +129,19 @@ def test_what_was_left_is_drawn_with_a_forecast_where_a_pass_is_not_over():
     assert [curve.name for curve in done.curves] == ["left"] and done.curves[0].parts[-1][-1].value == 0
 
 
+def test_the_limit_of_a_job_is_drawn_beside_its_throughput():
+    report = job_report(1, "copying", "n1")
+    for sample in report["samples"][5:30]:
+        sample["bwlimit"] = 5 << 20
+    chart = next(one for one in blocks_of(overview([report]), LineChart) if one.title == "Throughput")
+    rates, limit = chart.curves
+    assert (limit.name, limit.is_forecast, rates.is_forecast) == ("bwlimit of n1", True, False)
+    assert [len(part) for part in limit.parts] == [25] and {point.value for point in limit.parts[0]} == {5 << 20}
+    assert "A broken line is the bwlimit of a job." in chart.summary
+    (alone,) = next(one for one in blocks_of(overview([job_report(1)]), LineChart) if one.title == "Throughput").curves
+    assert not alone.is_forecast
+
+
 def test_after_a_rehearsal_nothing_is_left():
     """Its final pass is none of the passes of the job, and the last sample was taken in the middle of it."""
     report = job_report(2, "up to date")

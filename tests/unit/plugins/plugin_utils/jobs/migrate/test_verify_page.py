@@ -55,6 +55,10 @@ def test_the_proof_and_the_first_differences_are_shown():
     assert "✓ 12 of 12 entries are the same" in text and "✕ the trees differ in 30 places" in text
     assert "| a/b | ✕ differs | mode, owner |" in text and "Differences (20 of 30)" in text
     assert "| source | 12 | 3,145,728 | 2 | 10 |" in text
+    digests = {side: {**SIDE, "digest": 16 * letter} for side, letter in (("source", "ab"), ("dest", "cd"))}
+    text = plain([("a", {**SAME, **digests})])
+    for side, letter in (("source", "ab"), ("destination", "cd")):
+        assert f"| {side} | 12 | 3,145,728 | 2 | 10 | {16 * letter} |" in text
 
 
 def test_equal_trees_are_well_and_what_a_host_says_is_text():
