@@ -12,7 +12,15 @@ from typing import NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.ranges import unit
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.plan import STREAMS_TRIED, STREAMS_UNASKED
-from ansible_collections.longhaul.fleet.tests.bench import counters, data, disk, image_backup, interruption, long_line
+from ansible_collections.longhaul.fleet.tests.bench import (
+    backup_tools,
+    counters,
+    data,
+    disk,
+    image_backup,
+    interruption,
+    long_line,
+)
 from ansible_collections.longhaul.fleet.tests.bench.measuring import Sample, Tool
 from ansible_collections.longhaul.fleet.tests.bench.ours import STREAMS, TRANSFERS
 from ansible_collections.longhaul.fleet.tests.bench.peers import ALL_ATTRIBUTES
@@ -221,5 +229,6 @@ PARTS = {
     disk.PART: Part("large and small files from disk to disk, until the destination's has all", disk.measure),
     "text": Part("text that compresses on the slow wire", text),
     "backup": Part("a snapshot with nothing changed, and pruning", backup),
+    backup_tools.PART: Part("the days of one tree, backed up by several tools", backup_tools.measure),
     "entries": Part("a tree of very many entries (with --entries)", entries),
 }

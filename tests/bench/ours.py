@@ -94,6 +94,26 @@ class Ours:
             raise RuntimeError("nothing was pruned")
         return {"seconds": _when(ended, "Ended") - _when(ended, "Begun")}
 
+    def backup_by_playbook(self, source: str, repository: str) -> None:
+        """Back up a folder of alpha to beta, as a scheduled run does."""
+        self._playbook("longhaul.fleet.backup", source, repository)
+
+    def restore_by_playbook(self, source: str, repository: str, path: str, dest: str) -> None:
+        """Restore one path of the last backup into a folder of alpha."""
+        found = {"restore_from": "alpha", "restore_path": path, "restore_dest": dest}
+        self._playbook("longhaul.fleet.restore", source, repository, **found)
+
+    def prune_of_playbook(self, repository: str, keep: int) -> None:
+        """Prune what the playbook backup made, so that this many snapshots are kept."""
+        where = {"repository": repository, "host": "alpha", "job": "days"}
+        tasks = [{"longhaul.fleet.snapshot": {**where, "action": "prune", "keep": {"last": keep}}}]
+        self._playbooks.run(tasks, hosts="beta", timeout=3600).expect_success()
+
+    def _playbook(self, name: str, source: str, repository: str, **variables: Any) -> None:
+        job = {"name": "days", "host": "alpha", "src": source, "repository": {"host": "beta", "path": repository}}
+        job["keep"] = {"last": 100}
+        self._playbooks.run(name, timeout=3600, backup_jobs=[job], **variables).expect_success()
+
     def end(self) -> None:
         """Kill what is left running."""
         self._playbooks.end()

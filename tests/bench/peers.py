@@ -69,7 +69,7 @@ class Peers:
         self.cipher = best_cipher(bed)
         options = ["-F", "none", "-i", f"{SSH_FILES}/key", "-o", f"UserKnownHostsFile={SSH_FILES}/known_hosts"]
         self._ssh = [*options, "-o", "BatchMode=yes", "-c", self.cipher]
-        self._shell = shlex.join(["ssh", *self._ssh])
+        self.shell = shlex.join(["ssh", *self._ssh])
         self._daemon = ["rsync", "--daemon", "--no-detach", "--config=/etc/bench-rsyncd.conf", f"--port={PORT}"]
         self._by_name = {peer.name: peer for peer in self._make()}
 
@@ -86,7 +86,7 @@ class Peers:
 
     def rsync_ssh(self, name: str, *options: str, to: str = "/data/out/") -> Peer:
         """Return rsync over ssh, with the best cipher."""
-        return Peer(name, lambda tree: ["rsync", *options, "-e", self._shell, f"/data/{tree}/", f"{self.address}:{to}"])
+        return Peer(name, lambda tree: ["rsync", *options, "-e", self.shell, f"/data/{tree}/", f"{self.address}:{to}"])
 
     def rsync_daemon(self, name: str, *options: str) -> Peer:
         """Return rsync to a daemon."""
@@ -138,7 +138,7 @@ class Peers:
         pieces = ["-f", str(max(1, files // 8)), "-s", str(max(1, int(self._size(tree)) // 8))]
         ends = [f"/data/{tree}/", f"root@{self.address}:/data/out/"]
         attributes = "-lptgoDHAX --numeric-ids"  # -a without -r, since fpsync gives each rsync its list of files
-        return ["env", f"RSYNC_RSH={self._shell}", "fpsync", "-n", "2", *pieces, "-o", attributes, *ends]
+        return ["env", f"RSYNC_RSH={self.shell}", "fpsync", "-n", "2", *pieces, "-o", attributes, *ends]
 
     def _size(self, tree: str) -> str:
         return self.bed.exec("alpha", ["du", "-sb", f"/data/{tree}"]).stdout.split()[0]

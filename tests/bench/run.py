@@ -20,7 +20,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.longhaul.fleet.tests.bench import cases, disk, image_backup, long_line, machine, memory, page
+from ansible_collections.longhaul.fleet.tests.bench import (
+    backup_tools,
+    cases,
+    disk,
+    image_backup,
+    long_line,
+    machine,
+    memory,
+    page,
+)
 from ansible_collections.longhaul.fleet.tests.bench.ours import Ours
 from ansible_collections.longhaul.fleet.tests.bench.peers import FETCHED, Peers
 from ansible_collections.longhaul.fleet.tests.bench.stage import Options, Stage
@@ -117,7 +126,7 @@ def _earlier(commit: str | None, bed: Testbed, folder: Path) -> Ours | None:
 def report_of(described: dict[str, Any], options: Options, stage: Stage) -> dict[str, Any]:
     """Return the report of what was measured so far."""
     titles = {**{name: part.about for name, part in cases.PARTS.items()}, "prune": "one of those snapshots removed"}
-    titles.update({**image_backup.TITLES, **long_line.TITLES, **disk.TITLES})
+    titles.update({**image_backup.TITLES, **long_line.TITLES, **disk.TITLES, **backup_tools.TITLES})
     sizes = {**dict.fromkeys(RATED, options.large), **long_line.SIZES, "text": options.large // 4}
     sizes.update({name: options.large for name in disk.TITLES if name.endswith("large")})
     said = {**asdict(options), "only": sorted(options.only)}

@@ -69,8 +69,11 @@ class Stage:
         found = run()
         return {**found, "wire": counters.wire(self.bed).since(before).count}
 
-    def measure(self, part: str, tools: Sequence[Tool], prepare: Callable[[], None]) -> None:
-        """Measure the tools that were asked for and are there, and keep their figures."""
+    def measure(self, part: str, tools: Sequence[Tool], prepare: Callable[[], None], repeat: int = 0) -> None:
+        """Measure the tools that were asked for and are there, and keep their figures.
+
+        ``repeat`` is how often; 0: as often as the options say.
+        """
         lacking = self.peers.lacking()
         wanted = [tool for tool in tools if not self.options.only or tool.name in self.options.only]
         if self.earlier:
@@ -85,7 +88,7 @@ class Stage:
                 kill_all(self.bed, host)
             prepare()
 
-        self.figures += interleaved(part, there, self.options.repeat, alone, self.say)
+        self.figures += interleaved(part, there, repeat or self.options.repeat, alone, self.say)
 
     def _by_earlier(self, tool: Tool) -> Tool:
         def run() -> Sample:

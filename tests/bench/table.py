@@ -70,6 +70,7 @@ COLUMNS = {  # heading, and how the quantity is written
     "sync": ("sync, s", number),
     "wire": ("wire, MB", lambda value: number(value / _MB)),
     "allocated": ("allocated, MB", lambda value: number(value / _MB)),
+    "growth": ("growth, MB", lambda value: number(value / _MB)),
     "times the change": ("wire by change", number),
     "growth by change": ("growth by change", number),
     "sent again": ("sent again, MB", lambda value: number(value / _MB)),
