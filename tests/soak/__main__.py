@@ -58,6 +58,7 @@ def main() -> int:
             "hostile",
             "causes",
             "predictions",
+            "recommendations",
             "fleet",
             "hooks",
             "watch",
@@ -101,8 +102,9 @@ def main() -> int:
         named, tried = causes.run(given.attack[0] if given.attack else None, min(given.count, causes.ROUNDS), print)
         print(f"causes: {named} of {tried} named")
         return int(named < tried * 9 // 10)
-    if given.what == "predictions":
-        tally = predictions.run(given.case, given.count, given.busy, partial(print, flush=True))
+    if given.what in ("predictions", "recommendations"):
+        compares, say = given.what == "recommendations", partial(print, flush=True)
+        tally = predictions.run(given.case, given.count, compares, given.busy, say)
         print("\n".join(tally.lines()))
         return int(not tally.is_good(given.busy))
     if given.what == "hostile":

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ansible_collections.longhaul.fleet.tests.bench import memory
 from ansible_collections.longhaul.fleet.tests.support import leftovers
 from ansible_collections.longhaul.fleet.tests.support.collections_folder import collections_folder
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files, remove_tree
@@ -38,6 +39,7 @@ _HOSTS = ("alpha", "beta")
 _SLOW_DISK = 30 * MIB  # bytes a second
 _COMPRESSES = 1.2  # a tree whose sample compresses by this is copied with compression, too
 _SLOW_FILES = ("scp", "sftp")  # take round trips for each file
+_MEMORY = 8 << 30  # bytes
 _TICK = os.sysconf("SC_CLK_TCK")
 _SPIN = "exec >/dev/null 2>&1; while :; do :; done"
 Make = Callable[[Path], None]
@@ -105,23 +107,24 @@ class Case(NamedTuple):
     encryption: str = "auto"
     slow_disk: str = ""  # of this host
     compares: bool = True  # the methods, too
+    has_small_files: bool = False  # which take several round trips each by scp and sftp, many times what others take
 
 
 CASES = (
     Case("large files, fast", _large(1000)),
     Case("large files, fast, plain", _large(1600), encryption="none"),
-    Case("small files, fast", _small(20000)),
-    Case("small files, fast, plain", _small(20000), encryption="none"),
+    Case("small files, fast", _small(20000), has_small_files=True),
+    Case("small files, fast, plain", _small(20000), encryption="none", has_small_files=True),
     Case("text, slow", _text(240), "slow"),
     Case("text, fast, plain", _text(600), encryption="none"),
-    Case("mixed, fast", _mixed(400, 8000)),
-    Case("mixed, slow, plain", _mixed(80, 4000), "slow", "none"),
+    Case("mixed, fast", _mixed(400, 8000), has_small_files=True),
+    Case("mixed, slow, plain", _mixed(80, 4000), "slow", "none", has_small_files=True),
     Case("large files, long", _large(60), "long"),
-    Case("small files, long, plain", _small(4000), "long", "none"),
+    Case("small files, long, plain", _small(4000), "long", "none", has_small_files=True),
     Case("sparse, fast", _sparse(400), compares=False),
     Case("large files, slow disk at the destination", _large(100), slow_disk="beta", compares=False),
     Case("text, long", _text(120), "long", compares=False),
-    Case("small files, slow", _small(8000), "slow", compares=False),
+    Case("small files, slow", _small(8000), "slow", compares=False, has_small_files=True),
 )
 
 
@@ -174,11 +177,15 @@ class Tally:
         return 4 * sum(right) >= 3 * len(right) and 10 * sum(self.recommended) >= 9 * len(self.recommended)
 
 
-def run(only: Sequence[str], count: int, busy: bool, say: Say) -> Tally:
-    """Compare predictions with reality in so many cases; ``busy``: beside programs that use both hosts' processors."""
+def run(only: Sequence[str], count: int, compares: bool, busy: bool, say: Say) -> Tally:
+    """Compare predictions with reality in so many cases, or with ``compares`` all methods with the recommended one.
+
+    ``busy``: beside programs that use both hosts' processors.
+    """
     tally = Tally()
-    chosen = [case for case in CASES if not only or any(one in case.name for one in only)][:count]
-    with Testbed(data_size="8g") as bed, tempfile.TemporaryDirectory() as folder:
+    able = [case for case in CASES if case.compares or not compares]
+    chosen = [case for case in able if not only or any(one in case.name for one in only)][:count]
+    with memory.kept(_MEMORY), Testbed(data_size="8g") as bed, tempfile.TemporaryDirectory() as folder:
         inventory = bed.inventory(Path(folder) / "inventory.yml", extra={"ansible_pipelining": True})
         trial = _Trial(bed, Playbooks(inventory, Path(folder), collections_folder()), say, tally)
         for case in chosen:
@@ -186,7 +193,7 @@ def run(only: Sequence[str], count: int, busy: bool, say: Say) -> Tally:
                 say(f"{case.name}: cannot be made here: {why_not()}")
                 continue
             with _ground(bed, case), _load(bed, busy):
-                trial.run(case, compares=case.compares and not busy)
+                trial.run(case, compares)
             for host, path in zip(_HOSTS, (_SOURCE, _DEST)):
                 remove_tree(bed.root(host) / path[1:])
     return tally
@@ -224,18 +231,24 @@ class _Trial:
 
     def __init__(self, bed: Testbed, playbooks: Playbooks, say: Say, tally: Tally) -> None:
         self._bed, self._playbooks, self._say, self._tally = bed, playbooks, say, tally
+        self._phases = ""  # of the last copy
 
     def run(self, case: Case, compares: bool) -> None:
-        """Measure, copy as recommended, copy again, and compare; then copy by every other method, if asked to."""
+        """Measure, copy as recommended, copy again, and compare both trees; or copy by every method."""
         found = self._benchmark(case)
         best, best_options = found["recommendation"], _recommended(found["recommendation"])
         self._say(f"{case.name}: {_way_text(best_options, best['variant'])}; {found['bottleneck']}")
         took = self._copy(case, best_options)
-        checks = [
-            _check("first copy", best["first_copy"], took),
-            _check("without changes", best["unchanged"], self._copy(case, best_options)),
-            _check("comparison", best["comparison"], self._task("verify", {})["duration"]),
-        ]
+        self._say(f"  phases of the first copy: {self._phases}")
+        checks = [_check("first copy", best["first_copy"], took)]
+        if not compares:
+            checks += [
+                _check("without changes", best["unchanged"], self._copy(case, best_options)),
+            ]
+            self._say(f"  phases of the pass without changes: {self._phases}")
+            checks += [
+                _check("comparison", best["comparison"], self._task("verify", {})["duration"]),
+            ]
         self._tally.checks += checks
         for check in checks:
             self._say(f"  {check}")
@@ -281,7 +294,9 @@ class _Trial:
         self._say(f"  {told}{'' if good else ' WRONG'}")
 
     def _copy(self, case: Case, options: Mapping[str, Any]) -> float:
-        return float(self._task("transfer", {"encryption": case.encryption, **options})["duration"])
+        made = self._task("transfer", {"encryption": case.encryption, **options})
+        self._phases = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in made["phases"].items() if seconds)
+        return float(made["duration"])
 
     def _remove_copy(self) -> None:
         remove_tree(self._bed.root("beta") / _DEST[1:])
@@ -311,7 +326,7 @@ def _other_ways(case: Case, found: Mapping[str, Any]) -> Iterator[dict[str, Any]
     """Yield the options of each candidate that is allowed, plain and where it may pay compressed."""
     ratio, best = found["measurement"]["tree"]["ratio"], found["recommendation"]
     for one in found["candidates"]:
-        if not one["allowed"] or (one["method"] in _SLOW_FILES and case.line == "long" and "small" in case.name):
+        if not one["allowed"] or (one["method"] in _SLOW_FILES and case.has_small_files):
             continue
         ways = ["none"]
         if one["compressed"] and ratio > _COMPRESSES:
