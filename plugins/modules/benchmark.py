@@ -62,8 +62,9 @@ options:
     type: str
   seconds:
     description:
-      - Seconds for the measurement of a pair, without the time that Ansible takes to ask the hosts. At least 5.
-      - Parts that do not fit are left out, and RV(measurement.gaps) says so.
+      - Seconds for the measurement of a pair. At least 5.
+      - Parts that do not fit are left out, and RV(measurement.gaps) says so. If a part takes longer than planned, for
+        example on a slow disk, later ones take down to half of their time; so a busy pair may take longer.
     type: int
     default: 20
   bytes:
@@ -190,6 +191,14 @@ measurement:
     bytes_sent:
       description: Bytes that went over the line.
       type: int
+    execution:
+      description: Seconds that Ansible takes to ask the slower host something. Each prediction includes some of these.
+      type: float
+      sample: 0.4
+    is_one_machine:
+      description: Whether both hosts are one machine, as containers are, so that they share its processors.
+      type: bool
+      sample: false
     link:
       description: >-
         The line: V(forth) and V(back) with the rates of C(one_stream), C(several_streams) (of C(streams) connections) and

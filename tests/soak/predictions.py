@@ -266,6 +266,7 @@ class _Trial:
             f"{case.name}: the benchmark took {measured['seconds']:.1f} s, {seconds:.1f} s with ansible-playbook, "
             f"{used:.1f} s of processors, sent {measured['bytes_sent'] / MIB:.0f} MiB, left {left or 'nothing'}"
             f"{'; gaps: ' if measured['gaps'] else ''}{' '.join(measured['gaps'])}"
+            f"\n  disks {measured['disks']}, processors {measured['processors']}, execution {measured['execution']}"
         )
         return found
 

@@ -7,7 +7,7 @@
 Files are read as the engine reads them, through the page cache, after what the cache had of them was dropped. What is
 written is synced again and again, so that never more waits for the disk than it takes in a moment. A device is as busy
 as the kernel says (``/sys/dev/block/*/stat``); where it counts nothing, as for FUSE, NFS and ZFS, by the time that was
-spent in the calls.
+spent in the calls. Rates do not count the time in which this job, of idle priority, waited for a processor.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from .._core.durability import sync_file_system
 from .._core.files import new_hash
 from .._core.mounts import MOUNTINFO, Mount, mount_around, parse_mounts
 from .._core.subprocesses import ask, find_program
+from .._core.time_accounting import WorkClock
 from .._tree.dirfd import Root
 from .tree import LARGE, ChosenFile
 
@@ -181,8 +182,8 @@ def read_large(
     """Read large files for ``seconds``, or ``most`` bytes; with ``algorithm`` they are hashed as they are read."""
     room = mmap.mmap(-1, _BLOCK)  # aligned, as direct I/O wants it
     digest = new_hash(algorithm) if algorithm else None
-    count, was_cached, began = 0, False, time.monotonic()
-    until = began + seconds
+    count, was_cached, clock = 0, False, WorkClock()
+    until = time.monotonic() + seconds
     try:
         for file in files:
             if time.monotonic() >= until or count >= most:
@@ -209,7 +210,7 @@ def read_large(
                 continue
             finally:
                 os.close(fd)
-        return ReadResult(Rate(count, time.monotonic() - began), was_cached)
+        return ReadResult(Rate(count, clock.seconds()), was_cached)
     finally:
         room.close()
 
@@ -237,10 +238,10 @@ def _read_directly(fd: int) -> bool:
 
 def read_small(tree: Root, files: Sequence[ChosenFile], meter: BusyMeter, seconds: float) -> Rate:
     """Open, read and close small files for ``seconds``; count files."""
-    began = time.monotonic()
+    clock, until = WorkClock(), time.monotonic() + seconds
     done = 0
     for file in files:
-        if time.monotonic() - began >= seconds:
+        if time.monotonic() >= until:
             break
         try:
             with meter.call():
@@ -256,7 +257,7 @@ def read_small(tree: Root, files: Sequence[ChosenFile], meter: BusyMeter, second
             continue
         finally:
             os.close(fd)
-    return Rate(done, time.monotonic() - began)
+    return Rate(done, clock.seconds())
 
 
 def write_large(folder: int, name: bytes, data: bytes, meter: BusyMeter, seconds: float, most: int) -> Rate:
@@ -266,8 +267,8 @@ def write_large(folder: int, name: bytes, data: bytes, meter: BusyMeter, seconds
     """
     fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
     view = memoryview(data)
-    began = time.monotonic()
-    until, count, chunk = began + seconds, 0, _CHUNK
+    clock, until = WorkClock(), time.monotonic() + seconds
+    count, chunk = 0, _CHUNK
     try:
         while count < most and time.monotonic() < until:
             turn, left = time.monotonic(), min(chunk, most - count)
@@ -279,16 +280,16 @@ def write_large(folder: int, name: bytes, data: bytes, meter: BusyMeter, seconds
                 os.fsync(fd)
             if time.monotonic() - turn < _QUICK:
                 chunk = min(2 * chunk, _LARGEST_CHUNK)
-        return Rate(count, time.monotonic() - began)
+        return Rate(count, clock.seconds())
     finally:
         os.close(fd)
 
 
 def write_small(folder: int, meter: BusyMeter, seconds: float, most: int) -> Rate:
     """Make files of 4 KiB for ``seconds``, ``most`` at most, and sync them in rounds. Raises OSError."""
-    began = time.monotonic()
+    clock, until = WorkClock(), time.monotonic() + seconds
     done, turn = 0, _ROUND
-    while done < most and time.monotonic() - began < seconds:
+    while done < most and time.monotonic() < until:
         started = time.monotonic()
         with meter.call():
             for number in range(done, min(most, done + turn)):
@@ -302,7 +303,7 @@ def write_small(folder: int, meter: BusyMeter, seconds: float, most: int) -> Rat
             sync_file_system(folder)
         if time.monotonic() - started < _QUICK:
             turn *= 2
-    return Rate(done, time.monotonic() - began)
+    return Rate(done, clock.seconds())
 
 
 def room_for(folder: int, most: int) -> int:
@@ -378,9 +379,9 @@ def measure_dest(
         found["small"] = few.per_second
         if not few.amount:
             gap("The destination has too few free inodes to measure small files.")
-        looked, began = 0, time.monotonic()
+        looked, clock = 0, WorkClock()
         for number in range(int(few.amount)):
             tree.lstat(b"small-%d" % number)
             looked += 1
-        found["entries"] = Rate(looked, time.monotonic() - began).per_second
+        found["entries"] = Rate(looked, clock.seconds()).per_second
     return found

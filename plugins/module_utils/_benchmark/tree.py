@@ -16,6 +16,7 @@ import time
 import zlib
 from typing import TYPE_CHECKING, Callable, NamedTuple, Sequence
 
+from .._core.time_accounting import WorkClock
 from .._model.entry import REGULAR, Entry
 from .._model.filters import Filters
 from .._tree.dirfd import Root
@@ -95,7 +96,7 @@ def survey(root: int, rules: Sequence[str], one_file_system: bool, seconds: floa
     linked: set[object] = set()
     unreadable: list[bytes] = []
     last = b""
-    started = time.monotonic()
+    started, clock = time.monotonic(), WorkClock()
     with Root(root) as tree:
         entries = walk(
             root,
@@ -123,8 +124,7 @@ def survey(root: int, rules: Sequence[str], one_file_system: bool, seconds: floa
             if found["entries"] % 64 == 0 and time.monotonic() - started > seconds:
                 found["is_complete"] = False
                 break
-        elapsed = max(time.monotonic() - started, 1e-6)
-        rate = found["entries"] / elapsed
+        rate = found["entries"] / clock.seconds()
         if not found["is_complete"]:
             found = extrapolate(found, part_before(last, lambda folder: _names(tree, folder)), _used_inodes(root))
     for chosen in (large, small):

@@ -88,6 +88,19 @@ class _Lane:
         self.spent.setdefault(occupation, [0.0, 0.0])[1] += processor
 
 
+class WorkClock:
+    """Counts the time of this thread, but not that in which it waited for a processor that others used."""
+
+    def __init__(self) -> None:
+        self._thread = threading.get_native_id()
+        self._began, self._queued = time.monotonic(), _queued(self._thread)
+
+    def seconds(self) -> float:
+        """Return the seconds since the begin."""
+        queued = _queued(self._thread) - self._queued
+        return max(1e-6, time.monotonic() - self._began - queued)
+
+
 def _queued(thread: int) -> float:
     """Return the seconds that a thread has waited for a processor since it began; 0 where the system does not say."""
     try:

@@ -6,7 +6,8 @@
 
 A method is a chain: the source's disk, a program there, the line, a program at the destination, its disk. Its speed is
 that of the slowest part. Disks, line, ciphers and compression are measured on the pair itself; the programs' own costs
-are those of this project's benchmarks, scaled by how fast the pair's processors hash.
+are those of this project's benchmarks, scaled by how fast the pair's processors hash, and for files by how fast the
+destination looks at entries.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ class MethodCosts(NamedTuple):
 # CHAN_SES_WINDOW_DEFAULT).
 REFERENCE_CIPHER = 2200 * _MB  # bytes a second, AES-128-GCM on that machine
 REFERENCE_HASH = 750 * _MB  # BLAKE2b on that machine
+REFERENCE_LOOKS = 150_000  # entries a second, looked at in memory, on that machine
 COMPARED = 20 * _MICROSECOND  # seconds an entry of the comparison by size: (whole task - phase) of "warm" and "start"
+READ = 25 * _MICROSECOND  # seconds of a processor more for each file whose contents are compared
 _SSH_WINDOW = 2 << 20
 COSTS = {
     "stream": MethodCosts(0.84e-9, 0.38e-9, 26 * _MICROSECOND, 8 * _MICROSECOND, 0.08, 4, 0, 0, True),
@@ -172,7 +175,7 @@ def _processor(measured: PairMeasurement, ability: Ability, side: str, ratio: fl
     speed = machine_speed(processor)
     alone = costs.program / speed + cipher + packing
     together = costs.processor / speed + cipher + packing
-    idle = max(0.1, processor.cores * (1.0 - processor.load))
+    idle = max(0.1, processor.cores * (1.0 - processor.load)) / (2 if measured.is_one_machine else 1)
     return min(count_streams(measured, ability.method) / alone, idle / together)
 
 
@@ -219,6 +222,16 @@ def machine_speed(processor: ProcessorMeasurement) -> float:
     """Return how fast a core is by that of the reference machine, from what it hashes; 1 where that is not known."""
     rate = processor.hashes.get("blake2b", 0.0)
     return min(5.0, max(0.05, rate / REFERENCE_HASH)) if rate > 0 else 1.0
+
+
+def file_speed(measured: PairMeasurement) -> float:
+    """Return how fast the slower host works on files by that of the reference machine, from how it looks at entries.
+
+    That of the source is not known apart from its disk's, so its processor counts.
+    """
+    looks = _disk(measured, "dest").entries
+    at_dest = min(5.0, max(0.05, looks / REFERENCE_LOOKS)) if looks > 0 else 5.0
+    return min(at_dest, _machine_speed(measured))
 
 
 def _machine_speed(measured: PairMeasurement) -> float:

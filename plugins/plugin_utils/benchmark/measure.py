@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 LEAST_SECONDS, LEAST_BYTES = 5.0, 32 << 20  # with less, nothing that is measured says anything
 _DISK_SHARE, _LINK_SHARE, _PROCESSOR_SHARE = 0.5, 0.35, 0.1  # of the seconds
+_LEAST_OF_SHARE = 0.5  # of the seconds of a part, where earlier parts took longer than theirs
 _GRACE = 60.0  # seconds by which a job may take longer: a sync on a slow disk ends when it ends
 _NO_PATH = "/dev/null"  # where there is nothing to describe
 _NO_DISK = DiskAnswer(DiskMeasurement(), None, None, ())
@@ -89,23 +90,26 @@ class _PairBenchmark:
         self._runners, self._request, self._say = runners, request, say
         self._id = f"benchmark{secrets.token_hex(8)}"
         self._gaps: list[str] = []
+        self._began = time.monotonic()
 
     def run(self) -> PairMeasurement:
         """Measure everything."""
-        started, began = time.time(), time.monotonic()
+        started, self._began = time.time(), time.monotonic()
         ends = {side: self._endpoint(side) for side in SIDES}
         try:
             disks = self._measure_disks(ends) if self._request.src else dict.fromkeys(SIDES, _NO_DISK)
             link = self._measure_link(ends)
             processors = self._measure_processors(disks["source"])
         finally:
-            self._clean_up()
+            execution = self._clean_up()
         return PairMeasurement(
             source=self._runners["source"].name,
             dest=self._runners["dest"].name,
             at=started,
-            seconds=round(time.monotonic() - began, 3),
+            seconds=round(time.monotonic() - self._began, 3),
             bytes_sent=link.bytes_sent,
+            execution=round(execution, 3),
+            is_one_machine=_is_one_machine(ends),
             link=link.link,
             disks={side: disks[side].disk for side in SIDES},
             processors=processors,
@@ -186,15 +190,27 @@ class _PairBenchmark:
             raise HostFailed(status.failure, self._runners[side].name)
         return status
 
-    def _clean_up(self) -> None:
-        """Stop both jobs and remove what is theirs, on the host that can be reached although the other cannot."""
+    def _clean_up(self) -> float:
+        """Stop both jobs and remove what is theirs, on the host that can be reached although the other cannot.
+
+        Return the seconds that Ansible took for the slower host, which it asked nothing else.
+        """
+        longest = 0.0
         for side, runner in self._runners.items():
+            began = time.monotonic()
             try:
                 runner.run(*steps.end(self._folder(side)))
             except HostFailed as error:
                 self._say(f"the benchmark could not be cleaned up, which the next one on this host does: {error}")
+            longest = max(longest, time.monotonic() - began)
+        return longest
 
     # Parts
+
+    def _seconds_of(self, share: float, later: float) -> float:
+        """Return the seconds for a part with this share; ``later`` is the share of all parts after it."""
+        elapsed = time.monotonic() - self._began
+        return share_left(self._request.seconds, elapsed, share, later)
 
     def _measure_disks(self, ends: Mapping[str, Endpoint]) -> dict[str, DiskAnswer]:
         self._say(f"{self._label}: measuring the tree and the disks")
@@ -215,7 +231,7 @@ class _PairBenchmark:
         return {"source": source or ProcessorMeasurement(), "dest": self._measure_processor("dest", ratio)}
 
     def _measure_processor(self, side: str, ratio: float) -> ProcessorMeasurement:
-        asked = self._job(side, "processor", self._request.seconds * _PROCESSOR_SHARE)
+        asked = self._job(side, "processor", self._seconds_of(_PROCESSOR_SHARE, 0.0))
         asked["ratio"] = ratio
         answer = as_object(self._run(side, asked, given=self._certificate()).benchmark, "the measurement")
         self._gaps.extend(parse_gaps(answer))
@@ -248,7 +264,7 @@ class _PairBenchmark:
     def _measure_from(self, ends: Mapping[str, Endpoint], driver: str, server: str) -> Status:
         """Measure the line from one end; return the status of its job. Raises HostFailed."""
         made, _public = credentials.for_transfer("stream", True, None)
-        seconds = self._request.seconds * _LINK_SHARE
+        seconds = self._seconds_of(_LINK_SHARE, _PROCESSOR_SHARE)
         peer, own = ends[server], ends[driver]
         serve: Serve = {
             "address": peer.address,
@@ -278,3 +294,12 @@ class _PairBenchmark:
 
 def _is_one_machine(ends: Mapping[str, Endpoint]) -> bool:
     return ends["source"].probe["machine"] == ends["dest"].probe["machine"]
+
+
+def share_left(budget: float, elapsed: float, share: float, later: float) -> float:
+    """Return the seconds for a part of a measurement: less than its share where earlier parts took too long. Pure.
+
+    ``share`` and ``later`` are the shares of this part and of all parts after it.
+    """
+    left = (budget - elapsed) / (budget * (share + later))
+    return budget * share * min(1.0, max(_LEAST_OF_SHARE, left))

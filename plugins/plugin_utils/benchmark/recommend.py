@@ -19,9 +19,11 @@ from .abilities import Ability
 from .candidates import (
     COMPARED,
     COSTS,
+    READ,
     SIDES,
     best_algorithm,
     count_streams,
+    file_speed,
     find_parts,
     machine_speed,
 )
@@ -36,7 +38,8 @@ from .measurement import (
 )
 
 # The whole task less its job, of a transfer of one file: docs/benchmarks.md, "start", on hosts beside the control node.
-ASKED = 1.4
+# Where the benchmark measured how long an execution of Ansible takes on this pair, so many of them.
+ASKED, _EXECUTIONS = 1.4, 4.0
 _WORTH = 1.1  # compression must make it so many times as fast
 _AS_GOOD = 1.05  # times the fastest method's time: then the first in the order of transfer/methods is taken
 _HOLES_SENT = ("rsync", "rsyncd", "scp", "sftp")  # as zeros: docs/choose-a-method.md
@@ -87,10 +90,11 @@ def _sort_ways(
         if candidate.allowed and candidate.plain > 0:
             compress = _choose_compression(measured, ability, candidate)
             ways.append(Way(ability, candidate, compress, copy_seconds(measured, ability, candidate, compress)))
-    quickest = min((way.seconds - ASKED for way in ways), default=0.0)
+    asked = asked_seconds(measured)
+    quickest = min((way.seconds - asked for way in ways), default=0.0)
 
     def order(way: Way) -> tuple[bool, int, bool, float]:
-        if way.seconds - ASKED > quickest * _AS_GOOD:
+        if way.seconds - asked > quickest * _AS_GOOD:
             return True, 0, False, way.seconds
         return False, METHODS.index(way.ability.method), not way.candidate.encrypted, way.seconds
 
@@ -152,31 +156,36 @@ def predict_first_copy(measured: PairMeasurement, way: Way) -> Prediction:
 
 def predict_unchanged(measured: PairMeasurement, ability: Ability) -> Prediction:
     """Return how long a pass takes that finds nothing to do."""
-    costs, speed = COSTS[ability.method], _slower_core(measured)
-    entries, trips = measured.tree.entries, costs.start_trips * measured.link.round_trip
-    looked = max(_look_seconds(measured), entries * costs.entry / speed)
-    return _with_range(measured, ASKED + costs.start / speed + trips + looked + _compared_by_size(measured))
+    costs, entries = COSTS[ability.method], measured.tree.entries
+    started = costs.start / _slower_core(measured) + costs.start_trips * measured.link.round_trip
+    looked = max(_look_seconds(measured), entries * costs.entry / _file_speed(measured))
+    return _with_range(measured, asked_seconds(measured) + started + looked + _compared_by_size(measured))
 
 
 def predict_comparison(measured: PairMeasurement) -> Prediction:
     """Return how long both trees take to be compared by content. Both are read at the same time."""
     seconds = max(_read_seconds(measured, side) for side in SIDES)
-    return _with_range(measured, ASKED + max(seconds, _compared_by_size(measured)))
+    return _with_range(measured, asked_seconds(measured) + max(seconds, _compared_by_size(measured)))
 
 
 def copy_seconds(measured: PairMeasurement, ability: Ability, candidate: Candidate, compress: str) -> float:
     """Return the seconds of the first copy, of which each part of the way takes its own at the same time."""
-    tree, costs, speed = measured.tree, COSTS[ability.method], _slower_core(measured)
+    tree, costs, speed = measured.tree, COSTS[ability.method], _file_speed(measured)
     moved = max(part_seconds(measured, ability, compress).values(), default=0.0)
     if not candidate.derived:  # it ran here: what was seen of it counts
         seen = max(candidate.plain, candidate.compressed if compress != "none" else 0.0)
         moved = max(_content(measured, ability.method) / seen, tree.files * costs.file / speed)
-    return ASKED + candidate.first_byte + max(moved, _look_seconds(measured)) + _compared_by_size(measured)
+    return (
+        asked_seconds(measured)
+        + candidate.first_byte
+        + max(moved, _look_seconds(measured))
+        + _compared_by_size(measured)
+    )
 
 
 def part_seconds(measured: PairMeasurement, ability: Ability, compress: str) -> dict[str, float]:
     """Return the seconds that each part of the way takes for the tree, by the names of transfer/bottleneck."""
-    tree, costs, speed = measured.tree, COSTS[ability.method], _slower_core(measured)
+    tree, costs, speed = measured.tree, COSTS[ability.method], _file_speed(measured)
     content = _content(measured, ability.method)
     parts = find_parts(measured, ability, compressed=compress != "none")
     took = {name: content / rate for name, rate in parts.rates.items() if rate > 0}
@@ -206,30 +215,48 @@ def _look_seconds(measured: PairMeasurement) -> float:
 
 
 def _compared_by_size(measured: PairMeasurement) -> float:
-    return max(_look_seconds(measured), measured.tree.entries * COMPARED / _slower_core(measured))
+    return max(_look_seconds(measured), measured.tree.entries * COMPARED / _file_speed(measured))
 
 
 def _read_seconds(measured: PairMeasurement, side: str) -> float:
-    """Return the seconds in which one side reads and hashes the whole tree."""
+    """Return the seconds in which one side reads and hashes the whole tree. Holes are hashed as zeros."""
     tree, disk = measured.tree, measured.disks.get(side, DiskMeasurement())
     content = min(tree.bytes_on_disk or tree.bytes_apparent, tree.bytes_apparent)
-    hashes = measured.processors.get(side, ProcessorMeasurement()).hashes
-    rates = [rate for rate in (disk.compared, disk.large, max(hashes.values(), default=0.0)) if rate > 0]
-    rate = disk.compared or min(rates, default=0.0)
-    took = content / rate if rate > 0 else 0.0
-    small = content - tree.large_bytes
-    if side == "source" and small > 0 and disk.small > 0:  # at the destination it is the rate of writing them
-        large = min(tree.large_bytes, content) / rate if rate > 0 else 0.0
-        took = max(took, large + tree.files / disk.small)
+    hashed = max(measured.processors.get(side, ProcessorMeasurement()).hashes.values(), default=0.0)
+    rate = disk.compared or min((one for one in (disk.large, hashed) if one > 0), default=0.0)
+    if rate <= 0:
+        return 0.0
+    took = content / rate + (tree.bytes_apparent - content) / (hashed or rate)
+    if content > tree.large_bytes:
+        opened = tree.files * READ / _file_speed(measured)
+        if side == "source" and disk.small > 0:  # at the destination it is the rate of writing them
+            opened = max(opened, tree.files / disk.small)
+        took += opened + _compared_by_size(measured)
     return took
 
 
 def _slower_core(measured: PairMeasurement) -> float:
     """Return the speed of the slower host's cores, of which others leave a part."""
-    return min(
-        machine_speed(one) * max(0.1, min(1.0, one.cores * (1.0 - one.load)))
-        for one in (measured.processors.get(side, ProcessorMeasurement()) for side in SIDES)
-    )
+    return min(machine_speed(one) * _idle_core(one) for one in _processors(measured))
+
+
+def _processors(measured: PairMeasurement) -> list[ProcessorMeasurement]:
+    return [measured.processors.get(side, ProcessorMeasurement()) for side in SIDES]
+
+
+def _idle_core(one: ProcessorMeasurement) -> float:
+    """Return the part of a core that others leave."""
+    return max(0.1, min(1.0, one.cores * (1.0 - one.load)))
+
+
+def _file_speed(measured: PairMeasurement) -> float:
+    """Return the speed at which the slower host works on files with one core, of which others leave a part."""
+    return min(file_speed(measured) * _idle_core(one) for one in _processors(measured))
+
+
+def asked_seconds(measured: PairMeasurement) -> float:
+    """Return the seconds of a task without its job: those in which Ansible asks both hosts."""
+    return measured.execution * _EXECUTIONS or ASKED
 
 
 def _with_range(measured: PairMeasurement, seconds: float) -> Prediction:
@@ -237,8 +264,9 @@ def _with_range(measured: PairMeasurement, seconds: float) -> Prediction:
     load = max((one.load for one in measured.processors.values()), default=0.0)
     spread = _SPREAD + _OF_GAP * len(measured.gaps) + (0.0 if measured.tree.is_complete else _OF_ESTIMATE)
     spread = min(_MOST, spread)
-    low = max(0.0, (seconds - ASKED) * (1.0 - spread) + ASKED - _UNSTEADY)
-    return Prediction(seconds, low, (seconds - ASKED) * (1.0 + spread + load) + ASKED + _UNSTEADY)
+    asked = asked_seconds(measured)
+    low = max(0.0, (seconds - asked) * (1.0 - spread) + asked - _UNSTEADY)
+    return Prediction(seconds, low, (seconds - asked) * (1.0 + spread + load) + asked + _UNSTEADY)
 
 
 # The bottleneck

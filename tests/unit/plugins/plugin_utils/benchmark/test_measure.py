@@ -9,7 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.measure import MeasureRequest, measure_pair
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.measure import (
+    MeasureRequest,
+    measure_pair,
+    share_left,
+)
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.measurement import PairMeasurement
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.refusal import Refusal
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostFailed
@@ -145,3 +149,9 @@ def test_one_machine_measures_one_disk_after_the_other() -> None:
     pair.measure()
     assert order[:4] == ["source", "dest", "source", "dest"]
     assert pair.seconds("source")[0] == pair.seconds("dest")[0] == 5.0  # half of what two machines have
+
+
+@pytest.mark.parametrize(("elapsed", "seconds"), [(0.0, 7.0), (11.0, 7.0), (12.8, 5.6), (19.0, 3.5), (60.0, 3.5)])
+def test_later_parts_are_shorter_where_earlier_ones_took_too_long(elapsed: float, seconds: float) -> None:
+    assert share_left(20.0, elapsed, 0.35, 0.1) == pytest.approx(seconds)
+    assert share_left(20.0, 18.0, 0.1, 0.0) == pytest.approx(2.0)

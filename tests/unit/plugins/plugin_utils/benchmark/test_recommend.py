@@ -210,6 +210,33 @@ def test_without_a_tree_nothing_is_sent_and_the_rates_decide():
     assert result.recommendation.first_copy.seconds < 2
 
 
+def test_a_prediction_has_the_seconds_in_which_ansible_asks_the_hosts():
+    found = [recommended(replace(measured(), execution=seconds)) for seconds in (0.0, 0.35, 2.35)]
+    for one in ("first_copy", "unchanged", "comparison"):
+        assert getattr(found[0], one).seconds == pytest.approx(getattr(found[1], one).seconds, abs=0.1)
+        assert getattr(found[2], one).seconds == pytest.approx(getattr(found[1], one).seconds + 8.0)
+
+
+def test_files_take_longer_where_entries_are_looked_at_slowly():
+    pair = measured(**SMALL, line=GB)
+    slow = replace(pair, disks={**pair.disks, "dest": replace(pair.disks["dest"], entries=50_000)})
+    quick, slower = recommended(pair), recommended(slow)
+    for one in ("first_copy", "unchanged", "comparison"):
+        assert 2 < (getattr(slower, one).seconds - 1.4) / (getattr(quick, one).seconds - 1.4) < 4.2, one
+
+
+def test_hosts_that_are_one_machine_share_its_processors():
+    pair = measured(line=5 * GB, written=5 * GB, read=5 * GB, cores=2)
+    apart, shared = (recommended(replace(pair, is_one_machine=one)).first_copy.seconds for one in (False, True))
+    assert shared > apart * 1.15
+
+
+def test_holes_are_hashed_in_a_comparison():
+    sparse = measured(size=20 * GB)
+    sparse = replace(sparse, tree=replace(sparse.tree, bytes_on_disk=int(GB), large_bytes=int(GB)))
+    assert 1.4 + 1 + 19 / 1.7 < recommended(sparse).comparison.seconds < 1.4 + 1 + 19 / 1.5
+
+
 def test_holes_are_not_sent_by_stream():
     pair = measured()
     sparse = replace(pair, tree=replace(pair.tree, bytes_on_disk=10**6, large_bytes=10**6, bytes_apparent=10**12))
