@@ -14,7 +14,8 @@ work, ``--case TEXT`` picks. ``fleet N`` migrates N pairs, some of which cannot 
 that run for ``--minutes``. ``hostile`` attacks as a hostile host: its peer in a transfer, then others by what its
 modules answer, with each version of ansible-core; ``--attack C1`` (``sftp``, ``backup``, ``deep``) picks, ``--show``
 prints what was seen. ``filesystems`` transfers and backs up on all file systems that this machine can mount, and across
-mounts; ``--ground tmpfs`` and ``--method stream`` pick.
+mounts; ``--ground tmpfs`` and ``--method stream`` pick. ``backups 30`` lives a month of daily backups with a second
+copy, drills, damage and lost disks.
 Needs root, since owners and devices are among what is compared.
 """
 
@@ -27,6 +28,7 @@ import sys
 from functools import partial
 
 from . import (
+    backup_month,
     causes,
     differential,
     file_systems,
@@ -63,6 +65,7 @@ def main() -> int:
             "hooks",
             "watch",
             "filesystems",
+            "backups",
         ],
     )
     parser.add_argument("count", type=int, nargs="?", default=200)
@@ -94,6 +97,8 @@ def main() -> int:
     if given.what == "watch":
         watch.run(given.count, given.minutes, print)
         return 0
+    if given.what == "backups":
+        return backup_month.run(min(given.count, backup_month.DAYS), given.seed, partial(print, flush=True))
     if given.what == "filesystems":
         matrix = file_systems.run(given.ground, given.method, print)
         print("\n".join(matrix.lines()))
