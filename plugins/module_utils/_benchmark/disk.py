@@ -20,6 +20,7 @@ import subprocess
 import time
 from typing import TYPE_CHECKING, Callable, Iterator, NamedTuple, Sequence
 
+from .._core.disk_full import find_room
 from .._core.durability import sync_file_system
 from .._core.files import new_hash
 from .._core.mounts import MOUNTINFO, Mount, mount_around, parse_mounts
@@ -308,15 +309,14 @@ def write_small(folder: int, meter: BusyMeter, seconds: float, most: int) -> Rat
 
 def room_for(folder: int, most: int) -> int:
     """Return how many bytes may be written: a tenth of the free room, ``most`` at most; 0 if that is too little."""
-    space = os.fstatvfs(folder)
-    room = min(most, space.f_bavail * space.f_frsize // 10)
+    room = min(most, find_room(folder).free // 10)
     return room if room >= _LEAST_FREE else 0
 
 
 def files_for(folder: int, most: int) -> int:
     """Return how many files a measurement may make: a tenth of the free inodes, where the file system counts them."""
-    space = os.fstatvfs(folder)
-    return min(most, space.f_favail // 10) if space.f_files else most
+    free = find_room(folder).free_inodes
+    return most if free is None else min(most, free // 10)
 
 
 def measure_source(

@@ -16,6 +16,7 @@ import time
 import zlib
 from typing import TYPE_CHECKING, Callable, NamedTuple, Sequence
 
+from .._core.disk_full import find_room
 from .._core.time_accounting import WorkClock
 from .._model.entry import REGULAR, Entry
 from .._model.filters import Filters
@@ -179,8 +180,8 @@ def _names(tree: Root, folder: bytes) -> list[bytes]:
 
 def _used_inodes(root: int) -> int:
     """Return how many inodes the file system has in use; 0 where it does not count them."""
-    space = os.fstatvfs(root)
-    return max(0, space.f_files - space.f_ffree)
+    room = find_room(root)
+    return max(0, (room.inodes or 0) - (room.free_inodes or 0))
 
 
 def take_sample(tree: Root, large: Sequence[ChosenFile], small: Sequence[ChosenFile], share: float) -> bytes:

@@ -15,7 +15,7 @@
 * ``files``: the hash of a file, and what exists of a path. ``memory_file``: a file without a name, in memory.
 * ``durability``: wait until the disk has what was written.
 * ``mounts``: the mounted file systems, on Linux.
-* ``disk_full``: what is told of a file system that has no room.
+* ``disk_full``: the room of a file system, and what is told of one that has none.
 * ``state_folder``: where jobs keep what they must remember.
 * ``boot``: the id of the system's current boot, and the seconds since it began.
 * ``archives``: archives that Python runs.

@@ -2,18 +2,41 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""File systems that have no room."""
+"""The room of a file system, and what is told of one that has none."""
 
 from __future__ import annotations
 
 import errno
 import os
+from typing import NamedTuple
 
 from .context import Context
 from .errors import TransferFailed
 from .files import nearest_existing
 
 FULL = (errno.ENOSPC, errno.EDQUOT)  # no space, no inodes, or no quota
+
+
+class DiskRoom(NamedTuple):
+    """Room of a file system for this user. Without a fixed number of inodes, theirs is None."""
+
+    total: int  # bytes
+    free: int
+    inodes: int | None
+    free_inodes: int | None
+    is_read_only: bool
+
+
+def find_room(place: str | bytes | int) -> DiskRoom:
+    """Return the room of the file system of a path or an open file. Raises OSError."""
+    found = os.statvfs(place)
+    return DiskRoom(
+        total=found.f_blocks * found.f_frsize,
+        free=found.f_bavail * found.f_frsize,
+        inodes=found.f_files or None,
+        free_inodes=found.f_favail if found.f_files else None,
+        is_read_only=bool(found.f_flag & os.ST_RDONLY),
+    )
 
 
 def no_room(error: OSError, path: str) -> str:

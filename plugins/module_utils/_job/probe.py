@@ -22,6 +22,7 @@ import time
 from typing import TYPE_CHECKING, Mapping, Sequence
 
 from .._core.boot import boot_id
+from .._core.disk_full import find_room
 from .._core.errors import TransferFailed
 from .._core.mounts import device_path
 from .._core.subprocesses import find_program, run_command
@@ -312,10 +313,10 @@ def _describe_place(path: str, place: ResolvedPath) -> PathFacts:
         except OSError as error:
             found["reason"] = error.strerror or str(error)
     with contextlib.suppress(OSError):
-        space = os.statvfs(place.existing)
-        found["free_bytes"] = space.f_bavail * space.f_frsize
-        found["free_inodes"] = space.f_favail if space.f_files else -1
-        found["read_only"] = bool(space.f_flag & os.ST_RDONLY)
+        room = find_room(place.existing)
+        found["free_bytes"] = room.free
+        found["free_inodes"] = -1 if room.free_inodes is None else room.free_inodes
+        found["read_only"] = room.is_read_only
     return found
 
 

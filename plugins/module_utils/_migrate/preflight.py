@@ -13,6 +13,7 @@ import socket
 import stat
 from typing import TYPE_CHECKING
 
+from .._core.disk_full import find_room
 from .._core.mounts import is_on, unescaped
 from .._core.subprocesses import find_program, run
 from .._tree.resolve import ForeignLink, resolve
@@ -221,7 +222,7 @@ def discover(side: str, path: str, peer: str, port: int) -> EndFacts:
         followed, place = False, resolve(b"/")
     os.close(place.fd)
     base = os.fsdecode(place.existing)
-    room = os.statvfs(base)
+    room = find_room(base)
     mount = mount_of(base, read_mounts())
 
     if not followed:
@@ -236,7 +237,7 @@ def discover(side: str, path: str, peer: str, port: int) -> EndFacts:
     else:
         if not os.path.isdir(base):
             problems.append(f"{base} is a file where a directory is needed")
-        elif room.f_flag & os.ST_RDONLY:
+        elif room.is_read_only:
             problems.append(f"{mount['point'] or base} is mounted read-only")
         elif not os.access(base, os.W_OK | os.X_OK):
             problems.append(f"{base} cannot be written by the user that Ansible becomes: see ansible_become")
@@ -263,8 +264,8 @@ def discover(side: str, path: str, peer: str, port: int) -> EndFacts:
         "mount": mount["point"],
         "fstype": mount["type"],
         "disks": find_disks(base, mount) if followed else [],
-        "bytes_free": room.f_bavail * room.f_frsize,
-        "files_free": room.f_favail if room.f_files else None,
+        "bytes_free": room.free,
+        "files_free": room.free_inodes,
         "xattrs": keeps(base, "user.longhaul"),
         "acls": keeps(base, "system.posix_acl_access"),
         "case_insensitive": mount["type"] in CASE_INSENSITIVE,

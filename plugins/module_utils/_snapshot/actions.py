@@ -15,6 +15,7 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple
 
 from .._core.counted import counted
+from .._core.disk_full import find_room
 from . import names, policy, rsnapshot, subset, time_zones
 from .adopt import adopt
 from .begin import Begun, begin
@@ -89,12 +90,12 @@ def _find_space(path: str) -> dict[str, int | None]:
     """
     while not os.path.exists(path) and path != os.path.dirname(path):
         path = os.path.dirname(path)
-    room = os.statvfs(path)
+    room = find_room(path)
     return {
-        "bytes_total": room.f_blocks * room.f_frsize,
-        "bytes_free": room.f_bavail * room.f_frsize,
-        "files_total": room.f_files or None,
-        "files_free": room.f_favail if room.f_files else None,
+        "bytes_total": room.total,
+        "bytes_free": room.free,
+        "files_total": room.inodes,
+        "files_free": room.free_inodes,
     }
 
 

@@ -14,7 +14,7 @@ from typing import Any, Callable, Mapping
 
 from ..._core import time_accounting
 from ..._core.context import Context
-from ..._core.disk_full import full
+from ..._core.disk_full import find_room, full
 from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome, OwnerMismatch
 from ..._model.entry import REGULAR, Entry, contents_of, entry_from_stat
@@ -419,8 +419,8 @@ class Receiver:
 
     def _refuse_full(self, entry: Entry, missing: int) -> None:
         """End the transfer where a file is short because there is no room for the rest: sending it again is vain."""
-        space = os.statvfs(open_staging(self._context).fd)
-        if missing > space.f_bavail * space.f_frsize or (space.f_files and not space.f_favail):
+        room = find_room(open_staging(self._context).fd)
+        if missing > room.free or room.free_inodes == 0:
             raise full(self._context.root, f"{missing} bytes of {escape(entry.path)} found no room")
 
     def _acknowledge(self, work: OpenShard) -> None:
