@@ -6,7 +6,7 @@
 
 * ``steps``: what the control node asks for. ``commands``: does it; each step imports what it needs.
 * ``request``: what a job is asked to do.
-* ``probe``: what a host has, and what stands at a path. ``probe_fingerprint``: the facts on which a plan depends. Pure.
+* ``probe``: what a host has, what stands at a path, and a fingerprint of the facts on which a plan depends.
 * ``launcher``: start a job as a process of its own, watch it, end it, and remove what a killed one left.
 * ``main``: what such a process does. ``transfer_job``, ``digest_job``, ``owner_census``, ``benchmark_job``: its
   kinds. ``confine_job``: what it gives up before it deals with the peer.

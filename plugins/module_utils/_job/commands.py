@@ -58,8 +58,7 @@ def _folder(step: steps.JobKey) -> JobFolder:
 
 def _probe(step: steps.Probe, given: StepContext) -> ProbeFacts:
     """Return what this host has, and do what follows where that is what an earlier probe found."""
-    from .probe import probe
-    from .probe_fingerprint import fingerprint
+    from .probe import fingerprint, probe
 
     facts = probe(step)
     facts["fingerprint"] = fingerprint(facts)

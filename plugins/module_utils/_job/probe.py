@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import hashlib
+import json
 import os
 import pwd
 import re
@@ -19,7 +21,7 @@ import ssl as ssl_library
 import stat
 import sys
 import time
-from typing import TYPE_CHECKING, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 from .._core.boot import boot_id
 from .._core.disk_full import find_room
@@ -102,7 +104,7 @@ if TYPE_CHECKING:
         status: JobStatus
 
     class _Followed(TypedDict, total=False):
-        fingerprint: str  # of all the rest; see probe_fingerprint
+        fingerprint: str  # of the steady facts
         then: list[object]  # results of the steps that followed
 
     class ProbeFacts(_Followed, Older):
@@ -132,6 +134,9 @@ if TYPE_CHECKING:
     Numbers = Mapping[str, Mapping[str, "int | None"]]  # of users and groups, by name
 
 _BLOCK, _LARGEST_BLOCK = 512, 4096  # bytes: the unit of st_blocks, and what the last block of a file may take
+# What changes all the time: it decides when the transfer began, and whether an empty destination is too small.
+_VARYING = ("now_ns", "job", "path")
+_VARYING_OF_PATH = ("free_bytes", "free_inodes", "measured", "child")
 _RSYNCD_CONFIGS = ("/etc/rsyncd.conf", "/usr/local/etc/rsync/rsyncd.conf", "/usr/local/etc/rsyncd.conf")
 
 
@@ -174,6 +179,29 @@ def probe(request: steps.Probe) -> ProbeFacts:
             "status": status,
         },
     }
+
+
+def fingerprint(facts: ProbeFacts) -> str:
+    """Return a digest of the facts on which a plan depends. Pure.
+
+    The control node sends back the fingerprint of an earlier probe, with the steps of the plan that it made of it. So a
+    transfer that was made before needs no execution for the probe alone. A job that runs, or whose result was not
+    collected, gives another one.
+    """
+    job = facts["job"]
+    steady = {
+        **{name: value for name, value in facts.items() if name not in _VARYING},
+        "path": _steady(facts["path"]),
+        "job": bool(job["running"] or job["request"]),
+    }
+    return hashlib.sha224(json.dumps(steady, sort_keys=True).encode()).hexdigest()
+
+
+def _steady(path: Mapping[str, Any]) -> Mapping[str, object]:
+    found: dict[str, object] = {name: value for name, value in path.items() if name not in _VARYING_OF_PATH}
+    if "child" in path:
+        found["child"] = _steady(path["child"])
+    return found
 
 
 def _machine() -> str:

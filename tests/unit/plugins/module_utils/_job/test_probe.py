@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe_fingerprint import fingerprint
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import fingerprint
 
 STEADY = ("python", "user", "uid", "machine", "cores", "aes", "tls13", "zstd", "addresses", "link_mbit", "selinux")
 STEADY_OF_PATH = ("real", "type", "empty", "existing", "readable", "writable", "folder")
