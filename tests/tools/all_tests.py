@@ -44,6 +44,15 @@ ROUNDS = (
         Part("integration-oldest-core", "integration-oldest-core", environment="oldest"),
     ),
 )
+# What later rounds need is made beside the first one: that mostly waits for mirrors. If it fails, their parts tell why.
+PREPARATIONS = (["venv.py", "oldest"], ["molecule.py", "--prepare"])
+
+
+def prepare(argv: list[str]) -> None:
+    """Run a program of this folder that makes something for a later round."""
+    program = str(collection.REPOSITORY / "tests/tools" / argv[0])
+    command = [sys.executable, program, *argv[1:]]  # not nice: an engine that it starts stays, and would be, too
+    subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def run(part: Part) -> str:
@@ -81,8 +90,10 @@ def main() -> int:
     """Run them; the exit code is 1 where something failed or nothing ran."""
     shutil.rmtree(results.FOLDER, ignore_errors=True)
     summary: list[str] = []
-    for parts in ROUNDS:
-        with ThreadPoolExecutor() as pool:
+    for number, parts in enumerate(ROUNDS):
+        with ThreadPoolExecutor(len(parts) + len(PREPARATIONS)) as pool:
+            for argv in () if number else PREPARATIONS:
+                pool.submit(prepare, argv)
             summary += pool.map(run, parts)
     print("\n".join(summary))
     return results.main()

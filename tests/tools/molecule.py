@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """The Molecule scenarios of the roles: ``molecule.py [SCENARIO...]`` runs those, or all below extensions/molecule
-but for the long ones.
+but for the long ones. ``molecule.py --prepare`` makes what they need, and runs none.
 
 Three run at once, the longest first. What they say goes to ``.build/molecule/SCENARIO.log``, and what a step that
 failed has said is shown. Each step of a scenario is one result, and each check of testinfra is another.
@@ -177,8 +177,24 @@ def run(name: str, programs: Path, collections: str) -> Ran:
     return Ran(name, seconds, len(checked), failed)
 
 
+def prepare() -> tuple[Path, str]:
+    """Make what the scenarios need; return the folder of molecule's programs, and where Ansible finds collections.
+
+    Raises environments.Unavailable, engine.Unavailable and images.CannotBuild.
+    """
+    programs = environments.make("molecule") / "bin"
+    engine.make_ready()
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(images.make, images.SCENARIOS))
+    paths = [collection.link(), driver_collections.make(str(programs / "python"))]
+    return programs, os.pathsep.join(str(path) for path in paths)
+
+
 def main() -> int:
     """Run what the command line names; the exit code is 1 where something failed."""
+    if sys.argv[1:] == ["--prepare"]:
+        prepare()
+        return 0
     try:
         names = scenarios(sys.argv[1:])
     except ValueError as error:
@@ -187,24 +203,18 @@ def main() -> int:
     results.FOLDER.mkdir(parents=True, exist_ok=True)
     LOGS.mkdir(parents=True, exist_ok=True)
     try:
-        programs = environments.make("molecule") / "bin"
-        engine.make_ready()
+        programs, collections = prepare()
     except (environments.Unavailable, engine.Unavailable) as error:
         print(error)
         why = f"{results.ALLOWED_SKIP} {error}"
         for name in names:
             results.write(f"molecule-{name}", [results.Case("molecule", name, 0, None, why)])
         return 0
-    try:
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(images.make, images.SCENARIOS))
     except images.CannotBuild as error:
         print(error)
         for name in names:
             results.write(f"molecule-{name}", [results.Case("molecule", name, 0, str(error))])
         return 1
-    paths = [collection.link(), driver_collections.make(str(programs / "python"))]
-    collections = os.pathsep.join(str(path) for path in paths)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         ran = list(pool.map(lambda name: run(name, programs, collections), names))
     for one in ran:
