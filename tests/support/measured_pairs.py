@@ -9,7 +9,10 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.abilities import PairRules, find_abilities
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.candidates import list_candidates
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.measurement import (
+    BenchmarkResult,
     DiskMeasurement,
     LinkMeasurement,
     LinkRates,
@@ -17,6 +20,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.measureme
     ProcessorMeasurement,
     TreeMeasurement,
 )
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.recommend import conclude
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.endpoint import Endpoint, make_endpoint
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.methods import METHODS
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.probe import parse_probe
@@ -137,3 +141,14 @@ def measured(
         ),
         gaps=gaps,
     )
+
+
+_ENCRYPTED = PairRules()
+
+
+def concluded(
+    pair: PairMeasurement, rules: PairRules = _ENCRYPTED, source: Endpoint | None = None, dest: Endpoint | None = None
+) -> BenchmarkResult:
+    """Return the result for a pair whose hosts have every program, unless an end is given."""
+    abilities = find_abilities(source or end("source"), dest or end("dest"), rules)
+    return conclude(pair, abilities, list_candidates(pair, abilities))

@@ -15,39 +15,15 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.kept impo
     find_recent,
     keep_result,
 )
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.measurement import (
-    BenchmarkResult,
-    Candidate,
-    DiskMeasurement,
-    LinkMeasurement,
-    LinkRates,
-    PairMeasurement,
-    Prediction,
-    ProcessorMeasurement,
-    Recommendation,
-)
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.measurement import BenchmarkResult
+from ansible_collections.longhaul.fleet.tests.support.measured_pairs import concluded, measured
 
 NOW = 1_800_000_000.0
 
 
 def result(at: float, source: str = "old", dest: str = "new") -> BenchmarkResult:
-    took = Prediction(10.0, 8.0, 13.0)
-    return BenchmarkResult(
-        measurement=PairMeasurement(
-            source=source,
-            dest=dest,
-            at=at,
-            link=LinkMeasurement(forth=LinkRates(1e8, 1.2e8, 4, 1e8), interfaces={"source": 1.25e8}),
-            disks={"source": DiskMeasurement(large=2e8)},
-            processors={"dest": ProcessorMeasurement(2, ciphers={"tls": 1e9})},
-            gaps=("The disk of new was not measured: no room.",),
-        ),
-        candidates=(Candidate("stream", "TLS", 1e8, processor={"source": 0.1}), Candidate("scp", allowed=False)),
-        recommendation=Recommendation("stream", "TLS", 4, "auto", "push", "It is fast.", took, took, took),
-        bottleneck="The network.",
-        src="/srv/",
-        dest="/srv",
-    )
+    pair = dataclasses.replace(measured(gaps=("The disk was not measured.",)), source=source, dest=dest, at=at)
+    return dataclasses.replace(concluded(pair), src="/srv/", dest="/srv")
 
 
 def test_a_result_is_found_as_it_was_kept(tmp_path: Path):

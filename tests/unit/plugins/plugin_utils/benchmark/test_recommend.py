@@ -11,8 +11,6 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.abilities import PairRules, find_abilities
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.candidates import list_candidates
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.measurement import (
-    BenchmarkResult,
-    PairMeasurement,
     Prediction,
     Recommendation,
     TreeMeasurement,
@@ -21,16 +19,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.recommend
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tests.support.measured_pairs import GB, MB, end, measured
-
-ENCRYPTED = PairRules()
-
-
-def concluded(
-    pair: PairMeasurement, rules: PairRules = ENCRYPTED, source: Any = None, dest: Any = None
-) -> BenchmarkResult:
-    abilities = find_abilities(source or end("source"), dest or end("dest"), rules)
-    return conclude(pair, abilities, list_candidates(pair, abilities))
+from tests.support.measured_pairs import GB, MB, concluded, end, measured
 
 
 def recommended(*given: Any, **named: Any) -> Recommendation:

@@ -7,18 +7,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.abilities import PairRules, find_abilities
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.candidates import list_candidates
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.abilities import PairRules
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.measurement import PairMeasurement
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.recommend import conclude
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.result_text import result_lines
 
-from tests.support.measured_pairs import MB, end, measured
+from tests.support.measured_pairs import MB, concluded, end, measured
 
 
 def lines(pair: PairMeasurement, rules: PairRules | None = None, **ends: Any) -> list[str]:
-    abilities = find_abilities(ends.get("source", end("source")), end("dest"), rules or PairRules())
-    return result_lines(conclude(pair, abilities, list_candidates(pair, abilities)))
+    return result_lines(concluded(pair, rules or PairRules(), **ends))
 
 
 def test_a_result_is_a_table_with_a_recommendation():
