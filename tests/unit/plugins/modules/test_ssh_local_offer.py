@@ -105,3 +105,36 @@ def test_a_peer_that_does_not_answer_is_told_and_gets_what_the_client_has() -> N
     assert block["algorithms"]["Ciphers"] == planned["plan"]["ciphers"]["gone"] != []
     asked = run(state="planned", peers=peers, aes=True, probe=False)
     assert "it was not asked" in asked["said"][1]
+
+
+@pytest.mark.parametrize(
+    ("server", "expected"),
+    [
+        (None, "missing"),
+        ("Port 22\n", "no"),
+        ("Include sshd.d/*.conf\nPort 22\n", "yes"),
+        ("Match User ada\nInclude sshd.d/*.conf\n", "late"),
+    ],
+)
+def test_the_configuration_of_the_server_is_told_by_whether_it_reads_its_drop_in(
+    tmp_path: Path, server: str | None, expected: str
+) -> None:
+    config = tmp_path / "sshd_config"
+    if server is not None:
+        config.write_text(server)
+    answer = run(server_config=str(config), server_drop_in=str(tmp_path / "sshd.d/10-longhaul.conf"))
+    assert answer["server_includes"] == expected
+
+
+def test_a_drop_in_that_is_ignored_decides_nothing(tmp_path: Path) -> None:
+    (tmp_path / "client.d").mkdir()
+    drop_in = tmp_path / "client.d/10-longhaul.conf"
+    drop_in.write_text("Host one\n  Port 2222\n")
+    (tmp_path / "client.d/20-other.conf").write_text("Host one\n  HostName 192.0.2.1\n")
+    config = tmp_path / "ssh_config"
+    config.write_text(f"Include {tmp_path}/client.d/*.conf\n")
+    given = {"config": str(config), "drop_in": str(drop_in), "peers": [{"name": "one"}]}
+    for ignored, port in ((False, 2222), (True, 22)):
+        answer = run(**given, ignore_drop_in=ignored)
+        peer = answer["peers"]["one"]
+        assert (answer["includes"], peer["port"], peer["hostname"]) == ("yes", port, "192.0.2.1")
