@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.filters import FilterError, Filters
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.walk import walk
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 needs_rsync = pytest.mark.skipif(not shutil.which("rsync"), reason="compares with the real rsync")
@@ -138,6 +138,7 @@ CASES = [
 
 
 @needs_rsync
+@pytest.mark.often(18)
 @pytest.mark.parametrize("rules", CASES, ids=str)
 def test_rules_hide_and_protect_what_rsync_does(tree, tmp_path, rules):
     assert we_send(tree, rules) == rsync_sends(tree, rules, tmp_path)
@@ -158,15 +159,15 @@ rule_lists = st.lists(st.builds("{} {}".format, kinds, patterns), min_size=1, ma
 
 
 @needs_rsync
-@settings(
-    max_examples=int(os.environ.get("FILTER_EXAMPLES", "60")),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(rules=rule_lists)
-def test_any_small_rule_list_means_what_it_means_to_rsync(tree, tmp_path, rules):
-    assert we_send(tree, rules) == rsync_sends(tree, rules, tmp_path)
-    assert we_delete(tree, rules) == rsync_deletes(tree, rules, tmp_path)
+@pytest.mark.parametrize("examples", [12, pytest.param(200, marks=pytest.mark.long)])
+def test_any_small_rule_list_means_what_it_means_to_rsync(tree, tmp_path, examples):
+    @settings(max_examples=examples)
+    @given(rules=rule_lists)
+    def ask_rsync(rules):
+        assert we_send(tree, rules) == rsync_sends(tree, rules, tmp_path)
+        assert we_delete(tree, rules) == rsync_deletes(tree, rules, tmp_path)
+
+    ask_rsync()
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import stat
@@ -119,43 +120,52 @@ CASES = {
 }
 
 
-def entry(root, name=b"x"):
+def entries(root):
     found = walk(os.fsencode(root), xattrs=True, on_error=lambda path, error: pytest.fail(f"{path!r}: {error}"))
-    return {e.path: e for e in found}.get(name)
+    return {os.fsdecode(entry.path): entry for entry in found}
 
 
-def rsync_says(tmp_path, preserve, *options):
+def rsync_says(folder, preserve, *options):
     argv = ["rsync", "-rlnii", "--modify-window=-1", "--out-format=%i %n", *options]
     argv += [OPTIONS[name] for name in sorted(preserve)]
-    run = subprocess.run([*argv, f"{tmp_path}/s/", f"{tmp_path}/d/"], stdout=subprocess.PIPE, text=True, check=True)
+    run = subprocess.run([*argv, f"{folder}/s/", f"{folder}/d/"], stdout=subprocess.PIPE, text=True, check=True)
     lines = [(line[:11], line[12:].split(" =>")[0].rstrip("/")) for line in run.stdout.splitlines()]
     return {name: itemized for itemized, name in lines}
 
 
-def both(tmp_path, source, dest):
-    for side, make in (("s", source), ("d", dest)):
-        os.mkdir(tmp_path / side)
-        make(f"{tmp_path}/{side}/x")
-    return entry(tmp_path / "s"), entry(tmp_path / "d")
+class Trees:
+    """A source and a destination with an entry for each case, by its name; rsync is asked once about all of them."""
+
+    def __init__(self, folder, cases):
+        for number, side in enumerate("sd"):
+            (folder / side).mkdir()
+            for name, case in cases.items():
+                case[number](f"{folder}/{side}/{name}")
+        self.source, self.dest = entries(folder / "s"), entries(folder / "d")
+        self.says = functools.lru_cache(maxsize=None)(functools.partial(rsync_says, folder))
+
+
+@pytest.fixture(name="trees", scope="module")
+def _trees(tmp_path_factory):
+    return Trees(tmp_path_factory.mktemp("trees"), CASES)
 
 
 @needs_root_and_rsync
-@pytest.mark.parametrize(("source", "dest", "action", "itemized"), CASES.values(), ids=CASES.keys())
-def test_the_action_and_the_itemized_form(tmp_path, source, dest, action, itemized):
-    wanted, found = both(tmp_path, source, dest)
-    verdict = compare(wanted, found, preserve=ALL)
+@pytest.mark.parametrize("name", CASES)
+def test_the_action_and_the_itemized_form(trees, name):
+    _source, _dest, action, itemized = CASES[name]
+    verdict = compare(trees.source[name], trees.dest.get(name), preserve=ALL)
     assert (verdict.action, verdict.itemized) == (action, itemized)
-    assert rsync_says(tmp_path, ALL)["x"] == itemized
+    assert trees.says(ALL)[name] == itemized
 
 
 @needs_root_and_rsync
 @pytest.mark.parametrize("preserve", [[], ["times"], ["permissions"], ["owner", "group"], ["times", "xattrs"]], ids=str)
-@pytest.mark.parametrize(("source", "dest"), [case[:2] for case in CASES.values()], ids=CASES.keys())
-def test_the_itemized_form_with_less_preserved(tmp_path, source, dest, preserve):
+def test_the_itemized_form_with_less_preserved(trees, preserve):
     preserve = frozenset(preserve) | {"devices"}
-    wanted, found = both(tmp_path, source, dest)
     options = [] if "times" in preserve else ["--size-only"]
-    assert compare(wanted, found, preserve=preserve).itemized == rsync_says(tmp_path, preserve, *options)["x"]
+    said = {name: compare(trees.source[name], trees.dest.get(name), preserve=preserve).itemized for name in CASES}
+    assert said == {name: trees.says(preserve, *options)[name] for name in CASES}
 
 
 CONTENTS = {
@@ -168,12 +178,12 @@ CONTENTS = {
 
 
 @needs_root_and_rsync
-@pytest.mark.parametrize(("source", "dest", "equal", "action", "itemized"), CONTENTS.values(), ids=CONTENTS.keys())
-def test_with_contents_compared(tmp_path, source, dest, equal, action, itemized):
-    wanted, found = both(tmp_path, source, dest)
-    verdict = compare(wanted, found, preserve=ALL, checksum_equal=equal)
-    assert (verdict.action, verdict.itemized) == (action, itemized)
-    assert rsync_says(tmp_path, ALL, "--checksum")["x"] == itemized
+def test_with_contents_compared(tmp_path):
+    trees = Trees(tmp_path, CONTENTS)
+    for name, (_source, _dest, equal, action, itemized) in CONTENTS.items():
+        verdict = compare(trees.source[name], trees.dest[name], preserve=ALL, checksum_equal=equal)
+        assert (verdict.action, verdict.itemized) == (action, itemized), name
+        assert trees.says(ALL, "--checksum")[name] == itemized
 
 
 LINKS = {
@@ -192,7 +202,8 @@ def test_one_more_name_of_a_file(tmp_path, before, action, itemized):
         file(f"{tmp_path}/{side}/a")
     os.link(f"{tmp_path}/s/a", f"{tmp_path}/s/x")
     before(f"{tmp_path}/d/x")
-    verdict = compare(entry(tmp_path / "s"), entry(tmp_path / "d"), preserve=ALL, link_ok=False)
+    wanted, found = (entries(tmp_path / side).get("x") for side in "sd")
+    verdict = compare(wanted, found, preserve=ALL, link_ok=False)
     assert (verdict.action, verdict.itemized) == (action, itemized)
     assert rsync_says(tmp_path, ALL)["x"] == itemized
 

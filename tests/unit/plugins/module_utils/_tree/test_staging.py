@@ -21,6 +21,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._tree import dirfd,
 
 OLD = 1_000_000_000_123_456_789
 NAME = b".longhaul-0123456789abcdef"
+DEEP = 600  # levels of 7 bytes: more than a path can name
 
 
 @pytest.fixture(name="root")
@@ -298,10 +299,10 @@ def few_descriptors(more: int) -> Iterator[None]:
 @pytest.mark.parametrize("descriptors", [12, 1000])
 def test_deep_folders_in_it_go(root, descriptors):
     with staged(root) as folders, few_descriptors(descriptors):
-        make_deep(os.path.join(stage(root), b"tmp", b"shard-1"), 1200)
+        make_deep(os.path.join(stage(root), b"tmp", b"shard-1"), DEEP)
         assert not folders.prepare()
         assert os.listdir(folders.temporary_fd) == []
-        make_deep(os.path.join(stage(root), b"tmp", b"shard-1"), 1200)
+        make_deep(os.path.join(stage(root), b"tmp", b"shard-1"), DEEP)
         assert folders.settle(keep_partial=False) == ""
     assert os.listdir(root) == []
     assert os.stat(root).st_mtime_ns == OLD
@@ -310,7 +311,7 @@ def test_deep_folders_in_it_go(root, descriptors):
 @pytest.mark.parametrize("descriptors", [12, 1000])
 def test_files_in_deep_folders_are_kept_for_a_rerun(root, descriptors):
     with staged(root) as folders, few_descriptors(descriptors):
-        make_deep(os.path.join(stage(root), b"partial", b"deep"), 1200)
+        make_deep(os.path.join(stage(root), b"partial", b"deep"), DEEP)
         assert folders.settle(keep_partial=True) == ""
         assert os.listdir(folders.partial_fd) == ["deep"]
         assert folders.settle(keep_partial=False) == ""  # pytest itself could not remove it
