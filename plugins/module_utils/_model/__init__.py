@@ -6,6 +6,7 @@
 
 * ``entry``: one name in a file tree.
 * ``paths``: which paths below a root are accepted from a peer, and how they are printed.
+* ``file_index``: files found by size and time, or by size and name.
 * ``entry_codec``: entries as bytes, for wires and files.
 * ``filters``: rules in rsync's syntax, and what they match.
 * ``ticket``: what a running transfer is told: pause, end, rate. ``rate``: rates as people write them.

@@ -23,6 +23,7 @@ _TYPES = {
 }
 BLOCK_BYTES = 512  # of lstat's blocks, whatever the file system's are
 WHOLE_BYTES = 256 << 10  # up to this a file counts, and is sent in a bundle, with its holes
+LEAST_SOUGHT = 256  # bytes of a file that is sought at other paths: a smaller one costs no more to send
 
 _FORMAT = 0o170000  # S_IFMT
 _new_tuple = tuple.__new__

@@ -167,6 +167,25 @@ def select(
     return found
 
 
+def select_files(data: bytes, begins: Iterable[int], least: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the number, size and mtime_ns of the records of regular files that have at least so many bytes.
+
+    ``begins`` is what :func:`scan` gave. Raises ManifestError.
+    """
+    unpack, last = _ASKED.unpack_from, len(data) - _ASKED.size
+    for number, at in enumerate(begins):
+        kind = data[at]
+        if not kind and at <= last:  # in the short form
+            _kind, _uid, _gid, mtime_ns, size = unpack(data, at)
+        elif kind in (_WIDE, _FAR):
+            entry = decode_at(data, at)
+            size, mtime_ns = entry.size, entry.mtime_ns
+        else:
+            continue
+        if size >= least:
+            yield number, size, mtime_ns
+
+
 def decode_at(data: bytes, at: int) -> Entry:
     """Return the entry whose record begins at a place that :func:`scan` gave. Raises ManifestError."""
     if len(data) - at >= _PLAIN.size:

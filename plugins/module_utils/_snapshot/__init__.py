@@ -8,7 +8,8 @@ What there is, and what it is called:
 
 * ``names``: the names in the folder of a job. ``repository``: that folder, opened so that nothing leads out of it.
 * ``facts``: what the two small files beside a tree say of it.
-* ``manifest``: the file that tells every entry with the hash of its contents.
+* ``manifest``: the file that tells every entry with the hash of its contents. ``moved_files``: paths in it by size and
+  time, or by size and name.
 * ``atomic_io``: small files, and the order in which they reach the disk. ``errors``: why something is not done.
 * ``history``: who made, accepted, removed or restored each snapshot, and which are gone that should be there.
 * ``listing``: what snapshots a job has. ``predicted_states``: the same as check mode shows it, before and after.

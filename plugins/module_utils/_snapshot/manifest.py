@@ -28,7 +28,16 @@ from typing import Any, BinaryIO, Callable, Iterable, Iterator, Mapping, NamedTu
 from .._core.files import ALGORITHMS
 from .._core.json_shape import WrongShape, as_object, member
 from .._model.entry import Entry
-from .._model.entry_codec import RECORD_LIMIT, Decoder, ManifestError, decode_at, encode, scan, select
+from .._model.entry_codec import (
+    RECORD_LIMIT,
+    Decoder,
+    ManifestError,
+    decode_at,
+    encode,
+    scan,
+    select,
+    select_files,
+)
 from .._model.paths import order
 from .._tree.record import EntryRecord
 
@@ -51,6 +60,13 @@ class About(NamedTuple):
     algorithm: str  # of the content hashes
     host: str
     job: str
+
+
+class BlockPlace(NamedTuple):
+    """Where a block of records is in a manifest, so that it can be read again."""
+
+    offset: int
+    check: bytes  # of the frame before
 
 
 class ManifestWriter:
@@ -138,6 +154,20 @@ class ManifestReader:
             yield block
         self._finish(last is not None)
 
+    @property
+    def place(self) -> BlockPlace:
+        """Where the next block is."""
+        return BlockPlace(self._file.tell(), self._check)
+
+    def block_at(self, place: BlockPlace) -> RecordBlock:
+        """Return a block again, once ``blocks`` has been at its place."""
+        self._file.seek(place.offset)
+        self._check = place.check
+        payload = self._next_records()
+        if payload is None:
+            raise ManifestError("it has changed since it was read")
+        return RecordBlock(payload)
+
     def _next_records(self) -> bytes | None:
         """Return the next payload of records, None at the end of the manifest, whose payload is kept."""
         kind, payload = self._frame()
@@ -204,6 +234,10 @@ class RecordBlock:
     def select(self, numbers: Iterable[int], holds: Callable[[str, int, int, int, int], bool]) -> list[int]:
         """Return the numbers of the records for which ``holds`` is true of type, size, uid, gid and mtime_ns."""
         return select(self._entries, self._begins, numbers, holds)
+
+    def files(self, least: int) -> Iterator[tuple[int, int, int]]:
+        """Yield the number, size and mtime_ns of each regular file that has at least so many bytes."""
+        return select_files(self._entries, self._begins, least)
 
     def records(self, numbers: Iterable[int]) -> Iterator[EntryRecord]:
         """Yield the records of these numbers, which ascend."""

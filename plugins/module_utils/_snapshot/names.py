@@ -85,8 +85,8 @@ def once_accepted(name: str) -> str:
     return name[len(ASIDE_PREFIX) :] if name.startswith(ASIDE_PREFIX) else name
 
 
-def change_times_of(path: str) -> tuple[int, str] | None:
-    """Return where the change times of a tree are: how many folders above it, and the name.
+def part_of(path: str) -> tuple[int, str] | None:
+    """Return how many folders above a tree its snapshot is, and the name of the folder in its data; empty for all.
 
     ``path`` is that of the tree of a snapshot, or of a folder in it that one transfer fills. None for any other.
     """
@@ -95,9 +95,23 @@ def change_times_of(path: str) -> tuple[int, str] | None:
         snapshot, _slash, name = tree.rpartition("/")
         folder = snapshot.rpartition("/")[2]
         if name == DATA and (folder == UNFINISHED or _NAME.fullmatch(once_accepted(folder))):
-            digest = hashlib.blake2b(part.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
-            return levels, f"{CHANGE_TIMES}-{digest}" if part else CHANGE_TIMES
+            return levels, part
     return None
+
+
+def change_times_of(path: str) -> tuple[int, str] | None:
+    """Return where the change times of a tree are: how many folders above it, and the name. ``path``: see part_of."""
+    found = part_of(path)
+    if found is None or not found[1]:
+        return found and (found[0], CHANGE_TIMES)
+    digest = hashlib.blake2b(found[1].encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+    return found[0], f"{CHANGE_TIMES}-{digest}"
+
+
+def manifest_of(path: str) -> tuple[int, str] | None:
+    """Return where the manifest of a tree is: how many folders above it, and the name. ``path``: see part_of."""
+    found = part_of(path)
+    return found and (found[0], MANIFEST)
 
 
 def next_time(now: int, taken: Collection[int], newest: int | None) -> int:
