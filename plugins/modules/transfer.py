@@ -147,6 +147,10 @@ options:
         protected.
       - Nothing is deleted if the source could not be read completely. If it is empty, for example because its file
         system is not mounted, the transfer fails unless O(max_delete) allows the deletions.
+      - Entries are deleted at the end. So the contents of a file that was moved at the source are not sent, but taken
+        from its old path if its owner is the same and there are new files of 4 MiB or more in all. It is linked to the
+        old file, which needs no space, or copied if its attributes have changed or O(max_delete) is set. Not with
+        V(rsync) and V(rsyncd).
     type: bool
     default: false
   max_delete:
@@ -304,6 +308,9 @@ options:
       - A file is identical if its size, modification time and attributes are. From a snapshot into one that
         M(longhaul.fleet.snapshot) has begun, the change time (ctime) at the source must be the same as well, or the
         contents are compared; not with V(rsync) and V(rsyncd).
+      - If one of these directories is the tree of a snapshot, a file that was moved or touched since then is not sent
+        either. It is found by its size and time, or by its size and name, its contents are compared, and it is linked
+        if its attributes are the same, else copied. Not with V(rsync) and V(rsyncd).
     type: list
     elements: str
   link_dest_exclude:

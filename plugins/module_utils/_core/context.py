@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, NamedTuple, cast
 
 from .json_shape import as_object, list_of, member, number
 from .settings import Settings, check_time_units
@@ -143,6 +143,11 @@ class ChangeTimeFiles(NamedTuple):
     older: list[int]  # beside each of Context.older
 
 
+# Yields paths at which a tree may have a file, by size and mtime_ns, or by size and name: nothing of them is certain.
+# The last argument says if this file is a reason to look through the tree; else it is sought where that was done.
+FindMoved = Callable[[int, int, bytes, bool], Iterator[bytes]]
+
+
 class Context:
     """One side of one transfer: where it is, what it does, and what it may use."""
 
@@ -165,6 +170,7 @@ class Context:
         self.root_fd = -1  # the same, where the job has opened it: see top
         self.older_fds: list[int] | None = None  # of link_dest, where the job has opened them: see older
         self.change_times: ChangeTimeFiles | None = None  # of the destination, if it is a snapshot
+        self.moved: list[FindMoved | None] = []  # of each of older, where a manifest is beside it
         self.settings = settings
         self.folder = folder  # this job's own folder, 0700
         self.peer: Peer = {} if peer is None else peer  # for the driving end

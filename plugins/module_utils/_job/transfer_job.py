@@ -215,7 +215,7 @@ def _destination(context: Context, folder: JobFolder, probed: ProbedRoot | None)
                 ) from error
             else:
                 learn_file_systems(context)
-            with hold_change_times(context):
+            with hold_beside(context):
                 yield
             return
         succeeded = functools.partial(os.path.exists, folder.file("succeeded"))
@@ -225,7 +225,7 @@ def _destination(context: Context, folder: JobFolder, probed: ProbedRoot | None)
                 try:
                     owner_check.require_owners(context)
                     learn_file_systems(context)
-                    with hold_change_times(context):
+                    with hold_beside(context):
                         yield
                 finally:
                     left = staged.settle(context.settings["partial"] and not succeeded())
@@ -236,27 +236,35 @@ def _destination(context: Context, folder: JobFolder, probed: ProbedRoot | None)
 
 
 @contextlib.contextmanager
-def hold_change_times(context: Context) -> Iterator[None]:
-    """Open the files with the source's change times, while this job may still open what is outside of the root."""
+def hold_beside(context: Context) -> Iterator[None]:
+    """Open what is kept beside the trees of snapshots, while this job may still open what is outside of the root.
+
+    That is the change times of the source's files, and the manifests of the older trees.
+    """
     if context.settings["method"] in _COMPARES_NO_CHANGE_TIMES:
         if not context.settings["check"] and context.root_fd >= 0:
             _remove_beside(context.root_fd, names.change_times_of(os.fsdecode(context.root)))
         yield
         return
-    older = [
-        _open_beside(fd, names.change_times_of(path), os.O_RDONLY)
-        for fd, path in zip(context.older_fds or [], context.settings["link_dest"])
-        if fd >= 0
-    ]
+    trees = [(fd, path) for fd, path in zip(context.older_fds or [], context.settings["link_dest"]) if fd >= 0]
+    older = [_open_beside(fd, names.change_times_of(path), os.O_RDONLY) for fd, path in trees]
+    manifests = [_open_manifest(fd, path) for fd, path in trees]
     place = names.change_times_of(os.fsdecode(context.root)) if context.root_fd >= 0 else None
     own = _open_beside(context.root_fd, place, os.O_RDONLY if context.settings["check"] else os.O_RDWR | os.O_CREAT)
     if max(own, *older, -1) >= 0:
         context.change_times = ChangeTimeFiles(own, older)
+    if max(manifests, default=-1) >= 0:
+        from .._snapshot.moved_files import MovedFiles  # most transfers need none
+
+        context.moved = [
+            MovedFiles(fd, (names.part_of(path) or (0, ""))[1]).find if fd >= 0 else None
+            for fd, (_tree, path) in zip(manifests, trees)
+        ]
     try:
         yield
     finally:
-        context.change_times = None
-        for fd in (own, *older):
+        context.change_times, context.moved = None, []
+        for fd in (own, *older, *manifests):
             if fd >= 0:
                 os.close(fd)
 
@@ -294,6 +302,13 @@ def _open_beside(tree_fd: int, place: tuple[int, str] | None, flags: int) -> int
         ) from error
     finally:
         os.close(folder)
+
+
+def _open_manifest(tree_fd: int, path: str) -> int:
+    """Open the manifest of a tree; -1 if there is none, or it cannot be read: then files that were moved are sent."""
+    with contextlib.suppress(TransferFailed):
+        return _open_beside(tree_fd, names.manifest_of(path), os.O_RDONLY)
+    return -1
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Collection, NamedTuple, Sequence
+from typing import Any, Callable, Collection, Iterable, NamedTuple, Sequence
 
 from ..._core.context import Progress
 from ..._model.entry import Entry
@@ -144,10 +144,10 @@ class DestCarrier(_Carrier):
 
     resumed: bool = False  # whether something of an earlier run was of use
 
-    def offer(self, shard: Shard, files: list[FileOffer], older: Callable[[bytes], Sequence[Any]]) -> None:
+    def offer(self, shard: Shard, files: list[FileOffer], older: Callable[[Entry], Iterable[Any]]) -> None:
         """Take note of files that are about to be asked for, of which an older version may help.
 
-        ``older``: where there may be one, beside the place of the file.
+        ``older``: yields where there may be one, beside the place of the file.
         """
 
     def expect(self, shard: int, files: list[tuple[int, Entry]]) -> dict[int, int]:

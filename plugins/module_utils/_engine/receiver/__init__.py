@@ -8,7 +8,8 @@
 * ``reconcile``: takes the source's entries, and finds out what decides about each. ``decide``: decides, and looks at no
   file. ``apply``: does what was decided; ``apply_file`` makes regular files, with ``new_file``.
 * ``deferred``: what waits for other entries; ``disk_stack`` keeps it on the disk if it is much. ``delete``: what the
-  source does not have, and directories in the way. ``link_dest``: files of older snapshots.
+  source does not have, and directories in the way. ``link_dest``: files that older snapshots have, or another path;
+  ``files_here`` finds the latter.
 * ``writer_pool``: processes that write small files; ``writer_process`` is one of them.
 * ``stream_receiver``: large files over data connections, into a ``partial_file`` or another ``incoming_file``;
   ``basis``: an old version that has blocks of one.

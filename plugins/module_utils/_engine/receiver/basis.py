@@ -14,7 +14,7 @@ import errno
 import fcntl
 import os
 import time
-from typing import Collection, Iterable
+from typing import Collection, Iterable, Optional, Tuple
 
 from ..._model.entry import Entry
 from ..._tree.dirfd import Root
@@ -24,6 +24,7 @@ from ..content.delta import Blocks, Hashes
 from ..wire.frames import FrameError
 from ..wire.ranges import Range, merged
 
+Places = Iterable[Tuple[Root, Optional[Entry]]]
 _COARSE_NS = 10**6  # a time that is a multiple of it is one of a file system that keeps no finer ones
 _RECENT_NS = 2 * 10**9  # the clock of files ticks more slowly than a processor writes
 
@@ -103,13 +104,14 @@ def _shows_changes(ctime_ns: int) -> bool:
     return bool(ctime_ns % _COARSE_NS) and time.time_ns() - ctime_ns > _RECENT_NS
 
 
-def find_basis(entry: Entry, places: Iterable[tuple[Root, Entry | None]], hashes: Collection[str]) -> Basis | None:
-    """Open the file of an entry's path that is below the first root with one that has a block.
+def find_basis(entry: Entry, places: Places, hashes: Collection[str]) -> Basis | None:
+    """Open the file below the first root with one that has a block.
 
-    With each root comes the file that was looked at there, if one was. ``hashes``: how the source can hash, see
-    ``delta.blocks_of``.
+    With each root comes the file that was looked at there; None: that of the entry's path. ``hashes``: how the source
+    can hash, see ``delta.blocks_of``.
     """
     for root, expected in places:
         with contextlib.suppress(OSError):
-            return Basis(root.open_file(entry.path, expected), entry.size, hashes)
+            path = entry.path if expected is None else expected.path
+            return Basis(root.open_file(path, expected), entry.size, hashes)
     return None

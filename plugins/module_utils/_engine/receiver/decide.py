@@ -120,6 +120,7 @@ class Decider:
         self.preserve = frozenset(settings["preserve"])
         self.keeps_links = "hardlinks" in self.preserve
         self.has_snapshots = bool(settings["link_dest"])
+        self.seeks_here = False  # whether a new file's content may be at another path of the destination
         self.times = TimeUnits(settings["time_units"])
         self.has_coarse_times = bool(self.times)
         self._rounds_times = self.has_coarse_times and not self.has_snapshots  # a time as it is kept here is enough
@@ -182,7 +183,7 @@ class Decider:
 
     def _decide_file(self, entry: Entry, facts: EntryFacts) -> Action:
         found = facts.found
-        if found is None and not self.has_snapshots:
+        if found is None and not self.has_snapshots and not self.seeks_here:
             return self._fetch_new
         if facts.equal is not None:
             verdict = self.compare_entry(entry, facts.before or found, equal=facts.equal)
@@ -221,8 +222,8 @@ class Decider:
         return Action(Do.FETCH, self.compare_entry(entry, found, equal=False), found)
 
     def _decide_missing(self, entry: Entry, facts: EntryFacts, verdict: Verdict) -> Action:
-        """Decide about a file whose content is not in place: it is an older snapshot's, or is sent."""
-        may_copy = self.has_snapshots and not facts.is_blocked
+        """Decide about a file whose content is not in place: an older snapshot or another path has it, or it comes."""
+        may_copy = (self.has_snapshots or (self.seeks_here and facts.found is None)) and not facts.is_blocked
         if may_copy and not facts.has_looked:
             return Action(Do.FIND_OLDER, found=facts.found)
         older = facts.older

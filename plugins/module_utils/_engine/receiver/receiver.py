@@ -279,7 +279,7 @@ class Receiver:
             found = old if old is not None and old.type == REGULAR else None
             if found is not None or not bundles.fits(entries[index]):  # no old version helps a new small file
                 files.append(FileOffer(index, entries[index], found, "owner" not in action.verdict.fields))
-        self._carrier.offer(work.shard, files, self._entries.link_dest.roots_for)
+        self._carrier.offer(work.shard, files, self._entries.link_dest.bases)
         have = self._carrier.expect(work.shard.id, [(index, entries[index]) for index in work.wanted])
         ranges = self._carrier.ranges(work.shard.id)
         for index, needed in ranges.items():

@@ -16,7 +16,7 @@ import os
 
 from ..._core.context import Context
 from ..._model.entry import DIRECTORY, REGULAR, SYMLINK, WHOLE_BYTES, Entry, special_types
-from ..._model.paths import unescape
+from ..._model.paths import is_staging, unescape
 from ..._tree.change_times import CHANGED, UNKNOWN, KnownChanges
 from ..._tree.dirfd import Root
 from ..content import bundles
@@ -26,6 +26,7 @@ from .apply_file import ENTRY_ERRORS
 from .decide import NEED_SUM, QUESTIONS, Action, Do, EntryFacts
 from .deferred import DeferredActions, Pending
 from .delete import Deleter
+from .files_here import FilesHere
 from .link_dest import LinkDest, has_content
 from .new_file import write_new
 
@@ -60,7 +61,11 @@ class Reconciler:
         exclude = frozenset(map(unescape, settings.get("link_dest_exclude") or ()))
         files = context.change_times
         self._changes = None if files is None else KnownChanges(files.own, files.older, not self._check)
-        self.link_dest = LinkDest(context.older, exclude, applier, self._changes)
+        here = None
+        if self._deleter.finds and not self._decider.has_snapshots and _has_entries(root):
+            here = FilesHere(context, root)
+        self._decider.seeks_here = here is not None
+        self.link_dest = LinkDest(context.older, exclude, applier, self._changes, context.moved, here)
 
     def reconcile(self, work: OpenShard, index: int, entry: Entry, is_opaque: bool) -> None:
         """Deal with one entry: at once, or later where its content must be compared or must be sent.
@@ -179,7 +184,7 @@ class Reconciler:
             facts.older_equal = False
             with contextlib.suppress(OSError):  # one that cannot be read must be sent
                 facts.older_equal = older is not None and has_content(
-                    older.root, entry.path, older.entry, facts.source_sum
+                    older.root, older.entry.path, older.entry, facts.source_sum
                 )
         elif found is None:
             raise ValueError("a question about nothing")
@@ -276,6 +281,7 @@ class Reconciler:
         ``is_clean``: the source could be read completely. ``is_empty``: it has nothing but its root.
         """
         self._deleter.finish(self._applier.outcome, is_clean, is_empty)
+        self.link_dest.separate()
         for pending in self._deferred.take_places():
             try:
                 self._replace(pending)
@@ -295,6 +301,11 @@ class Reconciler:
             self._changes.close()
         self.link_dest.close()
         self._deferred.close()
+
+
+def _has_entries(root: Root) -> bool:
+    """Return whether there is anything but what transfers keep for themselves."""
+    return any(not is_staging(os.fsencode(name)) for name in os.listdir(root.fd))
 
 
 def _may_stay(entry: Entry, found: Entry | None) -> bool:

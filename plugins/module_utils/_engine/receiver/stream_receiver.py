@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import threading
-from typing import Any, Callable, Sequence
+from typing import Any, Callable
 
 from ..._core import time_accounting
 from ..._core.context import Context, Progress
@@ -34,7 +35,7 @@ from ..wire.frames import Frame, FrameError, FrameKind, Payload
 from ..wire.messages import Begin, BlockSums, Got, Shard, Want
 from ..wire.ranges import MAX_RANGES, Range, at_most, missing
 from ..wire.records import Record, RecordKind
-from .basis import Basis, find_basis
+from .basis import Basis, Places, find_basis
 from .incoming_file import IncomingBundle, IncomingFile, InPlace
 from .partial_file import Partial
 from .receiver import Receiver
@@ -158,7 +159,7 @@ class StreamDest(DestCarrier):
 
     # in the leading thread
 
-    def offer(self, shard: Shard, files: list[FileOffer], older: Callable[[bytes], Sequence[Root]]) -> None:
+    def offer(self, shard: Shard, files: list[FileOffer], older: Callable[[Entry], Places]) -> None:
         """Open the old versions of large files: what is in the place of a file comes first."""
         batch = self._batches[shard.id] = _Batch()
         batch.is_first = shard.attempt == 1
@@ -168,9 +169,8 @@ class StreamDest(DestCarrier):
             return
         with Root(self._context.top) as root:
             for index, entry, found, _keeps_owner in large:
-                elsewhere: list[tuple[Root, Entry | None]] = [(other, None) for other in older(entry.path)]
-                places = elsewhere if found is None else [(root, found), *elsewhere]
-                basis = find_basis(entry, places, shard.hashes)
+                in_place: list[tuple[Root, Entry | None]] = [] if found is None else [(root, found)]
+                basis = find_basis(entry, itertools.chain(in_place, older(entry)), shard.hashes)
                 if basis is not None:
                     batch.bases[index] = basis
 

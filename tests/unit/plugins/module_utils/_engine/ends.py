@@ -247,7 +247,7 @@ def main(request_path: str, result_path: str) -> int:
         job = importlib.import_module(f"{package}._job.transfer_job")
         context.older_fds = job.hold_older(context.settings["link_dest"])
         importlib.import_module(f"{package}._tree.time_units").learn_file_systems(context)
-        held.enter_context(job.hold_change_times(context))
+        held.enter_context(job.hold_beside(context))
     succeeded = Path(request["folder"], SUCCEEDED)
     confinement = importlib.import_module(f"{package}._job.confine_job").confine_job(context)  # as a job does
     try:
