@@ -28,7 +28,7 @@ from .._core.state_folder import StateError
 from .._core.subprocesses import pipe
 from .._engine.net.ticket_file import OWN, PEER
 from .request import Request
-from .state import BENCHMARK, RUNNING, JobFolder, JobStatus, all_folders
+from .state import BENCHMARK, CONSISTENT, RUNNING, JobFolder, JobStatus, all_folders
 
 _POLL = 0.02  # seconds between two looks at first; each lasts a fifth longer, up to half a second
 _FORGOTTEN = 30 * 86400  # seconds without a change, after which nobody comes back for the state of a transfer
@@ -156,6 +156,11 @@ def clean_up(folder: JobFolder) -> str:
         from .benchmark_job import remove_temporary  # only here, as below: most executions need neither
 
         return remove_temporary(folder)
+    if request.get("part") == CONSISTENT:
+        from .consistent_job import undo_left
+
+        undo_left(folder)
+        return ""
     serve = request.get("serve") or {}
     if serve.get("ssh") == "system":
         _take_key_back(folder.transfer_id, serve)

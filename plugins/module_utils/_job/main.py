@@ -5,8 +5,9 @@
 """The program ``python3 engine.pyz``. Private to the collection.
 
 ``job FOLDER`` is one end of a transfer, ``digest FOLDER`` reads one of its trees, ``owners FOLDER`` counts whose a
-tree is, and ``benchmark FOLDER`` measures a host or the line to another. All are told what to do by ``request.json``
-in the folder, take secrets from their standard input, and report to ``status.json``.
+tree is, ``benchmark FOLDER`` measures a host or the line to another, ``consistent FOLDER`` has the consistent sources
+of a backup, and ``load FOLDER`` loads its dumps. All are told what to do by ``request.json`` in the folder, take
+secrets from their standard input, and report to ``status.json``.
 """
 
 from __future__ import annotations
@@ -50,6 +51,14 @@ def _job(kind: str) -> Callable[[JobFolder, dict[str, str], Reporter], int]:
         from .benchmark_job import run_benchmark
 
         return run_benchmark
+    if kind == "consistent":
+        from .consistent_job import run_consistent
+
+        return run_consistent
+    if kind == "load":
+        from .consistent_job import run_load
+
+        return run_load
     from .transfer_job import run_transfer
 
     return run_transfer

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     class _RequiredFields(TypedDict):
         side: str  # source or dest
-        part: str  # drive, serve, compare, owners or benchmark
+        part: str  # drive, serve, compare, owners, benchmark or consistent
         root: str  # of the tree on this host
         peer_name: str  # the inventory host on the peer
 

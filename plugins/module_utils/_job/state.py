@@ -86,6 +86,7 @@ else:  # making such classes takes time at each job's start
 
 SIDES = ("source", "dest")
 BENCHMARK = "benchmark"  # the part of a job that measures, and is no transfer
+CONSISTENT = "consistent"  # that of one which has the consistent sources of a backup
 RUNNING = ("starting", "running", "serving")  # states of a job that has not ended
 _LOCK_ATTEMPTS, _LOCK_PAUSE = 10, 0.05  # seconds
 _CLAIM_ATTEMPTS = 200
@@ -337,7 +338,7 @@ def list_jobs() -> list[JobInfo]:
     jobs: list[JobInfo] = []
     for folder in all_folders():
         request, status = folder.request, folder.status
-        if request.get("part") == BENCHMARK:
+        if request.get("part") in (BENCHMARK, CONSISTENT):
             continue
         state = status.get("state", "starting")
         runs = state in RUNNING

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         """The results of ``then`` stand in the status under that name, and how long they took under then_seconds."""
 
         do: Literal["start"]
-        kind: str  # job, digest, owners or benchmark
+        kind: str  # job, digest, owners, benchmark, consistent or load
         request: Mapping[str, object]  # see request.py
         until: list[str]  # states of a living job that are waited for
         wait: float  # seconds, at most

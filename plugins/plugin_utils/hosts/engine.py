@@ -25,7 +25,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.archives impo
 PACKAGE = "longhaul"  # its name in the archive
 # Below module_utils: packages, and what jobs need of one that is for modules otherwise.
 _PARTS = (
-    *("_core", "_model", "_tree", "_engine", "_methods", "_snapshot", "_migrate", "_benchmark", "_job"),
+    *("_core", "_model", "_tree", "_engine", "_methods", "_snapshot", "_migrate", "_benchmark", "_consistent", "_job"),
     *(f"_rsyncd/{name}.py" for name in ("access", "check", "conf", "options")),
 )
 _LICENCE = re.compile(rb"\A(?:#.*\n)+")

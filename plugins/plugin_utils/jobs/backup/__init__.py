@@ -8,6 +8,7 @@
   record that it leaves;
 * ``jobs``: what each job means; ``job_problems``: what is wrong with the jobs; ``planning``: the backups of a run;
 * ``run``: one call of the action backup_run, which drives the workflows with ``fleet/scheduler``;
+* ``consistent``: dumps of databases and snapshots of the file system that a client makes before its transfers;
 * ``transfers``: the transfers of a backup, and what its snapshot must hold; ``hosts``: questions to its hosts;
 * ``store``: records, states, claims and reports on the control node;
 * ``health``: the state of all jobs; ``metrics``: the same for Prometheus; ``report_text``: lines for the terminal;

@@ -23,6 +23,7 @@ from ..job_options import find_transfer_problems, passed_on, spec_with_jobs
 from ..mistakes import check_by_spec, check_jobs, find_misspelt, refuse_variables
 from ..notify import find_notify_problems
 from ..selection import at_most, explain_missing, read_names
+from .consistent import find_consistent_problems
 from .jobs import OF_ONE_JOB, SET_BY_ROLE, Groups, clients, given_paths, paths
 
 HOOK_HOSTS = ("client", "repository", "localhost")
@@ -231,6 +232,10 @@ def _problems_of_hooks(where: str, hooks: Sequence[Any], groups: Groups) -> list
     return found
 
 
+def _about_consistent(job: Mapping[str, Any], _groups: Groups) -> list[str]:
+    return find_consistent_problems(job, paths(job))
+
+
 def _about_transfer(job: Mapping[str, Any], _groups: Groups) -> list[str]:
     own = {"src": "/", "dest": "/", "link_dest": ["/"], "trust": job.get("trust") or NONE}
     return find_transfer_problems(passed_on(job, SET_BY_ROLE), **own, verify=job.get("verify"))
@@ -244,6 +249,7 @@ _LOOKS: Mapping[Callable[[Mapping[str, Any], Groups], list[str]], tuple[str, ...
     _about_keep: ("keep",),
     _about_figures: (),
     _about_hooks: (),
+    _about_consistent: ("consistent", "consistent_timeout", "src"),
     _about_transfer: (),
 }
 

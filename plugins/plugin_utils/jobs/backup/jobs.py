@@ -10,6 +10,7 @@ repository host is divided among the runs that it may make at once, so it is nev
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import po
 from ...hosts.trust import NONE
 from ..job_options import passed_on
 from ..selection import read_names
+from .consistent import Preparation, plan_preparation
 
 # Options of longhaul.fleet.transfer that a job does not have, and why; it has all others.
 SET_BY_ROLE = {
@@ -83,6 +85,7 @@ class Run(TypedDict):
     link: str  # that the data uses; empty: what the variables of its hosts say
     before: list[Mapping[str, Any]]  # hooks, also those of all jobs
     after: list[Mapping[str, Any]]
+    consistent: Preparation | None  # before the transfers; None: they read the live trees
 
 
 def clients(job: Mapping[str, Any], groups: Groups) -> list[str]:
@@ -154,12 +157,16 @@ def _run(job: Mapping[str, Any], host: str, direction: str) -> Run:
     transfer.setdefault("trust", NONE)
     transfer["connect"] = job.get("direction") or direction
     transfer["bwlimit"] = str(job.get("bwlimit") or 0)
+    place = os.path.normpath(job["repository"]["path"])
+    named = "\0".join(("consistent", job["repository"]["host"], place, host, job["name"]))
+    identity = hashlib.sha256(named.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    found = sources(job)
     return {
         "id": f"{host}/{job['name']}",
         "name": job["name"],
         "host": host,
-        "repository": {"host": job["repository"]["host"], "path": os.path.normpath(job["repository"]["path"])},
-        "sources": sources(job),
+        "repository": {"host": job["repository"]["host"], "path": place},
+        "sources": found,
         "transfer": transfer,
         "verify": job.get("verify") or "size",
         "keep": dict(job["keep"]),
@@ -173,4 +180,5 @@ def _run(job: Mapping[str, Any], host: str, direction: str) -> Run:
         "link": str(job.get("link") or ""),
         "before": list(job.get("before") or []),
         "after": list(job.get("after") or []),
+        "consistent": plan_preparation(job, [one["src"] for one in found], identity),
     }

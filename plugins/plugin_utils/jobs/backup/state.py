@@ -27,6 +27,7 @@ class BackupStage(Enum):
 
     BEGIN = "begin"  # takes the claim, and begins the snapshot
     HOOKS_BEFORE = "hook before"
+    PREPARE = "prepare"  # consistent sources
     TRANSFER = "transfer"
     FILLED = "filled"  # everything has arrived; the hooks after run
     FINISH = "finish"
@@ -35,6 +36,7 @@ class BackupStage(Enum):
 
 
 HOOKS_AFTER = "hook after"  # names failures of these hooks; they do not change the stage
+UNDO = "undo"  # names failures to remove what was prepared; they do not change the stage either
 OWED, OWED_HOOKS = "owed", "owed hook after"  # count hooks after that are run for a killed run, and name failures
 
 
@@ -45,7 +47,9 @@ class BackupStep(Enum):
     OWED = "owed"  # the hooks after that a killed run did not come to
     BEGIN = "begin"
     HOOKS_BEFORE = "hooks_before"
+    PREPARE = "prepare"  # has the client make consistent sources
     TRANSFER = "transfer"
+    UNDO = "undo"  # has it remove them
     HOOKS_AFTER = "hooks_after"
     FINISH = "finish"
     LIST = "list"  # asks what snapshots there are
@@ -60,12 +64,14 @@ class BackupStep(Enum):
 _RECORD = (BackupStep.LIST, BackupStep.RECORD, BackupStep.RELEASE)
 _CHECK = (BackupStep.CHECK, *_RECORD[1:])
 _COMPLETE = (BackupStep.FINISH, BackupStep.LIST, BackupStep.PRUNE, *_CHECK)
-_UNDO = (BackupStep.HOOKS_AFTER, *_RECORD)
+_UNDO = (BackupStep.UNDO, BackupStep.HOOKS_AFTER, *_RECORD)
+_FILL = (BackupStep.PREPARE, BackupStep.TRANSFER, BackupStep.UNDO, BackupStep.HOOKS_AFTER, *_COMPLETE)
 GOES_ON: Mapping[BackupStage, tuple[BackupStep, ...]] = {
     BackupStage.BEGIN: tuple(BackupStep),
-    BackupStage.HOOKS_BEFORE: (BackupStep.HOOKS_BEFORE, BackupStep.TRANSFER, BackupStep.HOOKS_AFTER, *_COMPLETE),
-    BackupStage.TRANSFER: (BackupStep.TRANSFER, BackupStep.HOOKS_AFTER, *_COMPLETE),
-    BackupStage.FILLED: (BackupStep.HOOKS_AFTER, *_COMPLETE),
+    BackupStage.HOOKS_BEFORE: (BackupStep.HOOKS_BEFORE, *_FILL),
+    BackupStage.PREPARE: _FILL,
+    BackupStage.TRANSFER: _FILL[1:],
+    BackupStage.FILLED: (BackupStep.UNDO, BackupStep.HOOKS_AFTER, *_COMPLETE),
     BackupStage.FINISH: _COMPLETE,
     BackupStage.PRUNE: (BackupStep.PRUNE, *_CHECK),
     BackupStage.CHECK: _CHECK,
@@ -73,6 +79,7 @@ GOES_ON: Mapping[BackupStage, tuple[BackupStep, ...]] = {
 AFTER_FAILURE: Mapping[BackupStage, tuple[BackupStep, ...]] = {
     BackupStage.BEGIN: _RECORD,
     BackupStage.HOOKS_BEFORE: _UNDO,
+    BackupStage.PREPARE: _UNDO,
     BackupStage.TRANSFER: _UNDO,
     BackupStage.FILLED: _COMPLETE,
     BackupStage.FINISH: _RECORD,
@@ -207,6 +214,7 @@ class BackupState:
     said: SnapshotAnswers = field(default_factory=SnapshotAnswers)
     transfers: list[PathTransfer] = field(default_factory=list)
     owed: str = ""  # when the run began that was killed before all its hooks after had ended; empty if none was
+    prepared: bool = False  # the client may have consistent sources that are to be undone
     hook: HookRun | None = None  # that runs
     hooks: list[HookRun] = field(default_factory=list)  # that have run
     hooks_run: dict[str, int] = field(default_factory=dict)  # how many hooks of each list have ended
@@ -240,6 +248,8 @@ class BackupState:
         listed = self.said.list
         states = {one.state for one in listed.snapshots} if listed else set()
         unwanted = set() if self.owed else {BackupStep.OWED}
+        if not self.prepared and self.stage is not BackupStage.BEGIN:
+            unwanted.add(BackupStep.UNDO)
         if listed:
             unwanted.add(BackupStep.LIST)
         if "aside" in states or (listed and self.said.prune):

@@ -17,7 +17,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._model.paths import
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
 
 from ..source_changes import tell_changes
-from .jobs import Run, Source
+from .jobs import NOTHING_PROTECTED, Run, Source
 from .state import BegunSnapshot, PathTransfer
 
 
@@ -34,17 +34,24 @@ def path_of(run: Run) -> str:
     return os.path.join(repository, run["host"], run["name"], names.UNFINISHED, names.DATA)
 
 
-def job_of(run: Run, source: Source) -> Mapping[str, Any]:
+def job_of(run: Run, source: Source, check: bool = False) -> Mapping[str, Any]:
     """Return the transfer of one path of a run, without what the repository's host decides: see ``links_of``.
 
-    Deleting makes an unfinished snapshot of an interrupted run what the source is now.
+    With ``check`` the client prepares nothing, and its live tree is read. Deleting makes an unfinished snapshot of an
+    interrupted run what the source is now.
     """
     place = f"/{source['part']}" if source["part"] else ""
+    src, preparation = source["src"], run["consistent"]
+    read = preparation.read[src] if preparation and not check else src
+    rules = preparation.rules[src] if preparation else ()
+    given = run["transfer"].get("filter")
+    first = {"filter": [NOTHING_PROTECTED, *rules, *(given if isinstance(given, list) else ())]} if rules else {}
     return {
         **run["transfer"],
+        **first,
         "name": run["id"],
         "src_host": run["host"],
-        "src": source["src"],
+        "src": read,
         "dest_host": run["repository"]["host"],
         "dest": path_of(run) + place,
         "delete": True,

@@ -8,7 +8,9 @@
     owed            run the hooks after that a killed run did not come to
     begin           begin a snapshot, or resume that of an interrupted run
     hooks_before    stop or freeze what is backed up
-    transfer        fill the snapshot; without hooks before, the first execution of the transfer begins it
+    prepare         have the client make consistent sources: dumps of databases, a snapshot of its file system
+    transfer        fill the snapshot; without hooks before and such sources, its first execution begins the snapshot
+    undo            have the client remove those sources, also after a failure; it does so alone if nobody comes back
     hooks_after     start or thaw that again, also after a failure
     finish          complete the snapshot; the same execution lists the snapshots and prunes them
     list            ask what snapshots there are, where finish did not come to it; the same execution prunes them
@@ -40,12 +42,14 @@ from ..hook_steps import HookRun, TasksResult, explain_failure, explain_tasks_fa
 from ..hooks import Hook, HookResult, read_hook, tell_hook
 from ..source_changes import tell_changes
 from ..workflow import JobStopped, Transfer, hook_to_end, retry, stop_alone, transfer_again, transfer_to_end
+from .consistent import prepare, undo
 from .hosts import BackupHosts, Filling, RepositoryBusy
-from .jobs import Run
+from .jobs import Run, Source
 from .state import (
     HOOKS_AFTER,
     OWED,
     OWED_HOOKS,
+    UNDO,
     BackupRecord,
     BackupStage,
     BackupState,
@@ -63,6 +67,7 @@ _STAGES: Mapping[BackupStep, BackupStage] = {
     BackupStep.OWED: BackupStage.BEGIN,
     BackupStep.BEGIN: BackupStage.BEGIN,
     BackupStep.HOOKS_BEFORE: BackupStage.HOOKS_BEFORE,
+    BackupStep.PREPARE: BackupStage.PREPARE,
     BackupStep.FINISH: BackupStage.FINISH,
     BackupStep.PRUNE: BackupStage.PRUNE,
     BackupStep.CHECK: BackupStage.CHECK,
@@ -155,7 +160,9 @@ class BackupWorkflow:
             BackupStep.OWED: self._run_owed,
             BackupStep.BEGIN: lambda: self._snapshots(begin=self._begin_options),
             BackupStep.HOOKS_BEFORE: partial(self._run_hooks, "before", self._run["before"]),
+            BackupStep.PREPARE: partial(self._retry, self._prepare),
             BackupStep.TRANSFER: partial(self._retry, self._transfer),
+            BackupStep.UNDO: self._undo,
             BackupStep.HOOKS_AFTER: partial(self._run_hooks, "after", self._run["after"]),
             BackupStep.FINISH: partial(self._retry, self._finish),
             BackupStep.LIST: partial(self._retry, self._list),
@@ -169,8 +176,8 @@ class BackupWorkflow:
                 # The state after the step before decides.
                 if step not in self._find_steps():
                     continue
-                if step in (BackupStep.BEGIN, BackupStep.HOOKS_BEFORE) and not self._run["before"]:
-                    continue  # the transfer begins the snapshot
+                if step in self._needless:
+                    continue
                 self.step = step
                 self.state.stage = _STAGES.get(step, self.state.stage)
                 try:
@@ -186,6 +193,16 @@ class BackupWorkflow:
         finally:
             if self._hosts is not None:
                 self._hosts.close()
+
+    @property
+    def _needless(self) -> tuple[BackupStep, ...]:
+        """The steps that this backup does not have. Where nothing comes before it, the transfer begins the snapshot."""
+        run = self._run
+        return (
+            *(() if run["before"] or run["consistent"] else (BackupStep.BEGIN,)),
+            *(() if run["before"] else (BackupStep.HOOKS_BEFORE,)),
+            *(() if run["consistent"] and not self._check else (BackupStep.PREPARE, BackupStep.UNDO)),
+        )
 
     def _retry(self, step: Callable[[], Workflow]) -> Workflow:
         """Make a step, again after a failure that may pass, unless a hook has stopped something meanwhile."""
@@ -374,7 +391,7 @@ class BackupWorkflow:
     def _complete(self, uncompared: Uncompared | None = None) -> Workflow:
         run, state = self._run, self.state
         expected = expect(state.transfers, len(run["sources"]), run["verify"], self._check)
-        if self._check and run["before"]:  # no hook has made the source
+        if self._check and (run["before"] or run["consistent"]):  # nothing has made the source
             expected = Expected(-1, -1)
         counted = {"expected_entries": expected.entries, "expected_bytes": expected.bytes}
         known = {name: count for name, count in counted.items() if count >= 0}
@@ -433,15 +450,70 @@ class BackupWorkflow:
             self._hosts = self._services.hosts(self._run)
         return self._hosts
 
+    # Consistent sources
+
+    def _prepare(self) -> Workflow:
+        """Have the client make the consistent sources."""
+        run, preparation = self._run, self._run["consistent"]
+        if preparation is None:
+            return
+        self.state.prepared = True
+        self._save()
+        try:
+            client = self._reach().runners["source"]
+            reason = yield from prepare(preparation, client, run["repository"]["host"], self._tell)
+        except HostFailed as error:
+            raise JobStopped(str(error), error.unreachable, isinstance(error, LeaseLost)) from error
+        if reason:
+            raise JobStopped(f"{run['host']}: {reason}")
+        self.changed = True
+
+    def _tell(self, line: str) -> None:
+        self._services.tell(f"{self._run['id']}: {line}")
+
+    def _undo(self) -> Workflow:
+        """Have the client remove the consistent sources. Where that is not certain, the snapshot is not completed."""
+        try:
+            yield from self._retry(self._end_preparation)
+        except JobStopped:
+            if self.state.stage is BackupStage.FILLED:
+                self.state.stage = BackupStage.TRANSFER
+            raise
+
+    def _end_preparation(self) -> Workflow:
+        """Have the client remove the sources. Raises JobStopped if it had none of them until all had arrived."""
+        host, state, preparation = self._run["host"], self.state, self._run["consistent"]
+        if preparation is None or not state.prepared:
+            return
+        try:
+            ended = yield Call(partial(undo, preparation, self._reach().runners["source"]))
+        except HostFailed as error:
+            why = (
+                f"{error}. It is not known whether {host} had the consistent sources until all had arrived, so the "
+                "snapshot is not completed. It removes them on its own, "
+                f"{preparation.undo_after:.0f} s after they were read last"
+            )
+            raise JobStopped(why, error.unreachable, isinstance(error, LeaseLost)) from error
+        state.prepared = False
+        if ended.failure:
+            state.failures.append(StepFailure(UNDO, f"{host}: {ended.failure}"))
+        self._save()
+        if state.stage is BackupStage.FILLED and not ended.was_held:
+            raise JobStopped(
+                f"{host} did not have the consistent sources until all had arrived, so they may be missing in the "
+                "snapshot, which is not completed. Its job was killed, or it waited for longer than "
+                "consistent_timeout: run the backup again"
+            )
+
     # The transfers
 
     def _transfer(self) -> Workflow:
         """Transfer all paths. Where it is made again, those that have arrived stay as they are."""
         for source in self._run["sources"][len(self.state.transfers) :]:
-            yield from self._transfer_path(job_of(self._run, source), source["part"])
+            yield from self._transfer_path(job_of(self._run, source, self._check), source)
         self.state.stage = BackupStage.FILLED
 
-    def _transfer_path(self, job: Mapping[str, Any], part: str) -> Generator[Any, Any, None]:
+    def _transfer_path(self, job: Mapping[str, Any], source: Source) -> Generator[Any, Any, None]:
         """Transfer one path.
 
         Changes at the source after the transfer began are not a failure: the next backup has them. A snapshot of a tree
@@ -453,8 +525,9 @@ class BackupWorkflow:
             raise JobStopped(str(error)) from error
         is_begun = self.state.said.begin is not None
         begin = None if is_begun else self._begin_options
-        # Hooks after the transfer may take away what a comparison with the source needs.
-        compares = not part and not self._run["after"]
+        # What comes after the transfer may take away what a comparison with the source needs.
+        part = source["part"]
+        compares = not part and not self._run["after"] and not self._run["consistent"]
         filling = Filling(hosts, self._run, part, begin, self._check, compares, self._keep_begun)
         if is_begun:
             self.state.stage = BackupStage.TRANSFER
@@ -471,7 +544,7 @@ class BackupWorkflow:
             is_held = bool(result.get("busy") or result.get("lease_lost"))
             raise JobStopped(f"{host} cannot be reached: {reason}" if may_pass else reason, is_held=is_held)
         self._has_met = self._has_met or begun
-        self._account(result, job["src"], may_pass and self._has_met)
+        self._account(result, source["src"], may_pass and self._has_met)
         self._uncompared = transfers[0].uncompared
 
     def _keep_begun(self, answers: Mapping[str, Mapping[str, Any]]) -> BegunSnapshot:

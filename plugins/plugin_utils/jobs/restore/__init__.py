@@ -7,6 +7,7 @@
 * ``workflow``: the steps in their order. Only it asks hosts and writes files.
 * ``request``: the user's options, completed from the jobs of the backup.
 * ``choose``: the snapshot that a point in time means.
+* ``load``: dumps of databases that are loaded after they were restored.
 * ``report``, ``report_page``: the report for programs and its lines for the terminal, and the page for people.
 * ``plan``: decisions about the snapshot, the destination and the transfer, by the answers of the hosts.
 """

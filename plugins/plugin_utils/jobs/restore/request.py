@@ -20,6 +20,7 @@ from ..backup.jobs import sources as backup_sources
 from ..job_options import find_transfer_problems, spec_of_transfer, spec_with_jobs
 from ..mistakes import check_by_spec, check_jobs, find_misspelt
 from ..notify import find_notify_problems
+from .load import find_load_problems
 
 _GUIDE = "ansible-doc -t role longhaul.fleet.restore"
 _READ = ("host", "src", "repository")  # of a job of the backup, besides its name
@@ -58,11 +59,12 @@ class RestoreOptions:
     damaged: bool  # restore damaged files
     verify: str
     transfer: Mapping[str, Any]
+    consistent: Sequence[Mapping[str, Any]] = ()  # dumps that are loaded into databases
 
     @classmethod
     def parse(cls, options: Mapping[str, Any]) -> RestoreOptions:
         """Return those among the options of a task."""
-        named = {**options, "client": options["from"]}
+        named = {**options, "client": options["from"], "consistent": options.get("consistent") or ()}
         return cls(**{field.name: named[field.name] for field in fields(cls)})
 
 
@@ -151,6 +153,7 @@ def complete_request(
     if goes_back(dest):
         problems.append(f"restore_dest {dest} has '..' in it, and could be anywhere: name the folder itself")
     problems += _about_transfer(given.transfer)
+    problems += find_load_problems(given.consistent)
     if given.delete and not given.over:
         problems.append("restore_delete removes what is not in the snapshot, which takes restore_over=true, too")
     if client and not dest and not origin and not problems:

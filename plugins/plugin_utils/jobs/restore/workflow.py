@@ -31,6 +31,7 @@ from ...transfer.session import Session
 from ..sessions import FAILURES
 from ..snapshot_answers import SnapshotInfo, parse_snapshots
 from .choose import ChosenSnapshot, choose
+from .load import load_dumps, make_load
 from .plan import (
     SnapshotCheck,
     Target,
@@ -97,6 +98,10 @@ class RestoreWorkflow:
         if warning:
             self._say(warning)
         target = find_target(self._request, options, snapshot.name, found.kind)
+        if options.consistent and found.kind != "directory":
+            raise Refusal(
+                "Nothing was restored: restore_consistent loads the dumps of a folder. Name it in restore_path"
+            )
         is_free = self._inspect_destination(target)
         report = self._make_report(snapshot, found, target)
         earlier = "" if is_free else self._read_state(report)
@@ -109,6 +114,8 @@ class RestoreWorkflow:
             failure = failure_of_snapshot(result, target.dest)
             if failure:
                 raise TransferError(failure, result)
+            for load in () if self._check else options.consistent:
+                self._load(make_load(load, target.occupies))
         except ControllerGone:
             raise
         except FAILURES as error:
@@ -209,6 +216,16 @@ class RestoreWorkflow:
             source, dest, {**options, "trust": trust}, check, self._say_progress, self._interruption, Memory()
         )
         return fails_alone(session.run)
+
+    def _load(self, load: Mapping[str, object]) -> None:
+        """Have the host load dumps that were restored. Raises TransferError, since all files are in place by then."""
+        try:
+            load_dumps(self._host, load, self._request.name, self._say_progress)
+        except ControllerGone:
+            raise
+        except HostFailed as error:
+            raise TransferError(f"all files are restored, and not all dumps are loaded: {error}") from error
+        self._say(f"Loaded the dumps of {load['kind']} on {self._host.name}")
 
     # Reports
 

@@ -49,11 +49,12 @@ ORDER = {
     "_rsyncd": {"_core"},
     "_job": {
         *("_methods", "_methods.rsyncd", "_methods.ssh", "_engine.content", "_engine.net"),
-        *("_snapshot", "_migrate", "_benchmark", "_rsyncd", "_tree", "_model", "_core"),
+        *("_snapshot", "_migrate", "_benchmark", "_consistent", "_rsyncd", "_tree", "_model", "_core"),
     },
     "_snapshot": {"_tree", "_model", "_core"},
     "_migrate": {"_tree", "_core"},
     "_benchmark": {"_engine.content", "_engine.net", "_engine.wire", "_tree", "_model", "_core"},
+    "_consistent": {"_tree", "_core"},
     "_network": {"_core"},
     "_ssh": {"_core"},
 }

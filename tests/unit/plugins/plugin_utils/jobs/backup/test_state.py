@@ -34,7 +34,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.hook_steps imp
 
 EVERY = list(itertools.product((False, True), BackupStage))
 COMPLETES = {BackupStep.FINISH, BackupStep.PRUNE, BackupStep.CHECK}
-BEGINS = {BackupStep.CLAIM, BackupStep.BEGIN, BackupStep.HOOKS_BEFORE, BackupStep.TRANSFER}
+BEGINS = {BackupStep.CLAIM, BackupStep.BEGIN, BackupStep.HOOKS_BEFORE, BackupStep.PREPARE, BackupStep.TRANSFER}
 RUN: Any = {"id": "web/data", "host": "web", "name": "data", "repository": {"host": "vault", "path": "/b"}}
 
 
@@ -88,10 +88,11 @@ def test_what_holds_for_every_row(failed: bool, stage: BackupStage):
     if BackupStep.TRANSFER in steps:
         assert BackupStep.HOOKS_AFTER in steps, "what a hook before stopped is started again"
     if BackupStep.HOOKS_BEFORE in steps:
-        assert BackupStep.TRANSFER in steps
+        assert BackupStep.TRANSFER in steps and BackupStep.PREPARE in steps
     if failed:
         assert not BEGINS & set(steps), "nothing is tried again in this run"
-        assert (BackupStep.HOOKS_AFTER in steps) == (stage in (BackupStage.HOOKS_BEFORE, BackupStage.TRANSFER))
+        begun = (BackupStage.HOOKS_BEFORE, BackupStage.PREPARE, BackupStage.TRANSFER)
+        assert (BackupStep.HOOKS_AFTER in steps) == (BackupStep.UNDO in steps) == (stage in begun)
         completes = stage is BackupStage.FILLED
         assert COMPLETES & set(steps) == (COMPLETES if completes else set()), "only a full snapshot is completed"
     else:

@@ -60,6 +60,7 @@ def test_a_path_goes_into_its_folder_of_the_snapshot_and_links_to_that_of_the_on
         "host": "web",
         "repository": {"host": "vault", "path": "/b"},
         "transfer": {"trust": "none", "numeric_ids": "no"},
+        "consistent": None,
         "verify": "size",
     }
     begun = BegunSnapshot("/b/web/data/.unfinished/data", link_dest=["/b/web/data/2026/data"])

@@ -96,6 +96,29 @@ class World(Transfers):
         self.let_go: list[str] = []
         self.last: list[str] = []  # the actions of executions after which other control nodes may have the backup
         self._clock = itertools.count()
+        self.prepares: dict[str, Any] = {"state": "serving", "alive": True, "idle": True}  # once the client has begun
+        self.client: dict[str, Any] = {"state": "starting", "alive": False}  # its job with the consistent sources
+        self.lost_client: HostFailed | None = None  # when it is to undo them
+
+    @property
+    def runners(self) -> Mapping[str, World]:
+        """The client, which runs steps."""
+        return {"source": self}
+
+    def run(self, *steps: Mapping[str, Any]) -> list[Any]:
+        """Do the steps about consistent sources."""
+        answers = []
+        for step in steps:
+            if step["do"] == "start":
+                self.asked.append(("prepare", {}))
+                self.client = self.prepares
+            elif step["do"] == "stop" and self.client["state"] != "starting":
+                if self.lost_client is not None:
+                    raise self.lost_client
+                self.asked.append(("undo", {}))
+                self.client = {"state": "finished", "alive": False}
+            answers.append({} if step["do"] == "clear" else self.client)
+        return answers
 
     # What Hosts and Session offer
 
@@ -735,3 +758,79 @@ def test_a_comparison_whose_host_was_lost_is_made_again(world: World):
     world.answers["finish"] = [lost("vault"), GOOD["finish"]]
     world.live(src="/srv/data")
     assert world.compared == [True, True] and world.failures == []
+
+
+CONSISTENT: Mapping[str, Any] = {
+    "src": "/srv/data",
+    "consistent": [{"postgresql": {}}, {"btrfs": {"subvolume": "/srv"}}],
+}
+
+
+def test_consistent_sources_are_made_before_the_transfer_and_undone_after_it(world: World):
+    life = world.live(**CONSISTENT, **HOOKS)
+    expected = ["begin", "hook", "hook", "prepare", "undo", "hook", "hook", *WHOLE[1:]]
+    assert world.actions == expected and world.failures == [] and not life.state.prepared
+    (job,) = world.jobs
+    assert (
+        job["src"].startswith("/srv/.longhaul-")
+        and job["src"].endswith("/data/")
+        and "+ /.longhaul-dumps/" in job["filter"]
+    )
+    assert [one.src for one in world.reports[-1].transfers] == ["/srv/data/"] and world.compared == [False]
+
+
+def test_check_mode_prepares_nothing(world: World):
+    world.live(check_mode=True, **CONSISTENT)
+    assert "prepare" not in world.actions and world.jobs[0]["src"] == "/srv/data/"
+    assert "expected_entries" not in dict(world.asked)["finish"]
+
+
+def test_what_cannot_be_prepared_fails_the_backup_and_is_undone(world: World):
+    world.prepares = {"state": "failed", "alive": False, "failure": "the disk is full"}
+    world.live(**CONSISTENT, **HOOKS)
+    assert world.actions == ["begin", "hook", "hook", "prepare", "undo", "hook", "hook", "list"]
+    assert world.failures == ["prepare: web: the disk is full"] and world.jobs == []
+
+
+def test_nothing_is_prepared_where_another_run_is_at_work(world: World):
+    world.answers["begin"] = BUSY[1]
+    assert world.live(**CONSISTENT).busy and world.actions == ["begin"]
+
+
+def test_a_failed_transfer_has_its_sources_undone(world: World):
+    world.transfers = [TransferError("the disk is full")]
+    world.live(**CONSISTENT)
+    assert world.actions == ["begin", "prepare", "undo", "list", "prune"]
+    assert world.failures == ["transfer: the disk is full"]
+
+
+def test_a_snapshot_whose_sources_were_gone_is_not_completed(world: World):
+    def gone(self: World, *given: Any) -> Any:
+        self.client = {"state": "died", "alive": False}
+        return World.finish(self, *given)
+
+    world.__class__ = type("Gone", (World,), {"finish": gone})
+    world.live(**CONSISTENT, **HOOKS)
+    assert world.actions[-5:] == ["undo", "hook", "hook", "list", "prune"] and "finish" not in world.actions
+    assert len(world.failures) == 1 and "transfer: web did not have the consistent sources" in world.failures[0]
+
+
+def test_a_client_that_is_lost_at_the_end_completes_nothing_and_is_tried_again(world: World):
+    world.lost_client = lost()
+    life = world.live(**CONSISTENT)
+    assert world.paused == list(RETRY_DELAYS) and life.state.prepared and "finish" not in world.actions
+    assert "3600 s after they were read last" in world.failures[0]
+
+
+def test_what_stays_on_the_client_is_a_failure_of_a_complete_backup(world: World):
+    run = World.run
+
+    def stays(self: World, *steps: Mapping[str, Any]) -> list[Any]:
+        answers = run(self, *steps)
+        if steps[-1]["do"] == "clear":
+            answers[-2] = {"state": "failed", "alive": False, "failure": "/srv/x: busy"}
+        return answers
+
+    world.__class__ = type("Stays", (World,), {"run": stays})
+    world.live(**CONSISTENT)
+    assert world.actions == ["begin", "prepare", "undo", *WHOLE[1:]] and world.failures == ["undo: web: /srv/x: busy"]

@@ -1,0 +1,107 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Prepare the consistent sources of a backup, hold them while they are read, and undo them. Private to the collection.
+
+The control node ends the job when the transfers have ended. If it does not come back, the job undoes the sources on its
+own, once nothing on this host has read them for a while. A job that was killed is cleaned up after by the next one.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING
+
+from .._consistent.load import load_dumps
+from .._consistent.made import MadeList
+from .._consistent.preparation import prepare
+from .._consistent.request import ConsistentRequest, parse_consistent, parse_load
+from .._core.errors import TransferFailed
+from .._core.json_shape import WrongShape, as_object
+from .reporter import Reporter
+from .state import JobFolder, source_reader
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+_LIST = "made"  # in the job's folder
+_STEP = 1.0  # seconds between two looks at who reads the sources
+
+
+class _StopRequest(Exception):
+    """The control node ends the job."""
+
+
+def run_consistent(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) -> int:
+    """Be the job that has the sources until it is told to stop, or nobody reads them; return the exit code.
+
+    Its state is serving while they are ready, and ``idle`` while nothing on this host reads them.
+    """
+    try:
+        request = parse_consistent(folder.request)
+    except WrongShape as error:
+        raise TransferFailed(f"the job's request cannot be read: {error}. Run the task again") from error
+    signal.signal(signal.SIGTERM, _stop)
+    made = MadeList(folder.file(_LIST))
+    reporter.progress.phase = "preparing"
+    try:
+        reporter.set(state="running")
+        prepare(request, made, reporter.progress)
+        reporter.set(state="serving", idle=True)
+        _hold(request, reporter)
+    except _StopRequest:
+        pass
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        left = made.undo()
+    if left:
+        raise TransferFailed(_tell_left(left))
+    reporter.set(state="finished")
+    return 0
+
+
+def run_load(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) -> int:
+    """Be the job that loads dumps that were restored; return the exit code."""
+    try:
+        asked = parse_load(as_object(folder.request, "the request").get("load"))
+    except WrongShape as error:
+        raise TransferFailed(f"the job's request cannot be read: {error}. Run the task again") from error
+    signal.signal(signal.SIGTERM, _stop)
+    reporter.progress.phase = "loading dumps"
+    reporter.set(state="running")
+    try:
+        load_dumps(asked, reporter.progress)
+    except _StopRequest:
+        raise TransferFailed("loading the dumps was stopped") from None
+    reporter.set(state="finished")
+    return 0
+
+
+def undo_left(folder: JobFolder) -> None:
+    """Undo what a job that was killed has left. What cannot be removed stays in its list for the next time."""
+    MadeList(folder.file(_LIST)).undo()
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise _StopRequest
+
+
+def _tell_left(left: str) -> str:
+    return f"what was prepared for the backup cannot be removed: {left}. Remove it by hand"
+
+
+def _hold(request: ConsistentRequest, reporter: Reporter) -> None:
+    """Wait until nothing on this host has read the sources for as long as the request says."""
+    trees = [os.fsencode(path) for path in request.readers]
+    read = time.monotonic()
+    while time.monotonic() - read < request.undo_after:
+        is_read = any(source_reader(tree) for tree in trees)
+        if is_read:
+            read = time.monotonic()
+        if reporter.status.get("idle") == is_read:
+            reporter.set(idle=not is_read)
+        time.sleep(min(_STEP, request.undo_after / 4))

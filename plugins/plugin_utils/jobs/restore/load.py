@@ -1,0 +1,90 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Dumps of databases that are loaded after they were restored: what restore_consistent means, and the job on a host."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...common.paths import goes_back
+from ...hosts.host_runner import HostFailed, HostRunner
+from ...transfer import steps
+from ...transfer.status import parse_status
+from ...transfer.watching import watch
+
+if TYPE_CHECKING:
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import JobKey, Start
+
+KINDS = ("postgresql", "mariadb")
+SUFFIX = "_restored"  # of the new database of each dump
+_USERS = {"postgresql": "postgres", "mariadb": "root"}
+_SHORT = 5.0  # seconds in which small dumps are loaded, so that no poll is needed
+_PATIENCE = 300.0  # seconds for which the host may be out of reach
+
+
+def find_load_problems(written: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a sentence for each mistake in the variable restore_consistent. Pure."""
+    found = []
+    for one in written:
+        kinds = [name for name in KINDS if one.get(name) is not None]
+        if len(kinds) != 1 or len(one) != 1:
+            found.append(
+                f"an entry of restore_consistent has {', '.join(one) or 'nothing'}: give one of {', '.join(KINDS)}"
+            )
+            continue
+        options = one[kinds[0]]
+        if goes_back(str(options.get("folder") or "")):
+            found.append(f"folder of {kinds[0]} in restore_consistent has '..' in it: write the path without")
+        if options.get("suffix") == "" and not options.get("databases") and not options.get("over"):
+            found.append(
+                f"suffix of {kinds[0]} in restore_consistent is empty, so dumps would go over their own databases. If "
+                "this is intended, set over: true"
+            )
+    return found
+
+
+def make_load(one: Mapping[str, Any], restored: str) -> Mapping[str, object]:
+    """Return an entry of restore_consistent as the host takes it. Pure. ``restored`` is the folder with the dumps."""
+    ((kind, options),) = [(name, value) for name, value in one.items() if name in KINDS and value is not None]
+    suffix, owners = options.get("suffix"), options.get("owners")
+    return {
+        "kind": kind,
+        "folder": os.path.normpath(os.path.join(restored, str(options.get("folder") or ""))),
+        "databases": {str(name): str(new) for name, new in (options.get("databases") or {}).items()},
+        "suffix": SUFFIX if suffix is None else str(suffix),
+        "over": bool(options.get("over")),
+        "owners": True if owners is None else bool(owners),
+        "user": str(options.get("user") or _USERS[kind]),
+        "socket": str(options.get("socket") or ""),
+        "port": int(options.get("port") or 0),
+        "defaults_file": str(options.get("defaults_file") or ""),
+    }
+
+
+def load_dumps(runner: HostRunner, load: Mapping[str, object], label: str, say: Callable[[str], None]) -> None:
+    """Have a host load dumps into its databases, and wait for that. Raises HostFailed."""
+    named = json.dumps([runner.name, load], sort_keys=True)
+    folder: JobKey = {"id": hashlib.sha256(f"load {named}".encode()).hexdigest()[:16], "side": "dest"}
+    start: Start = {
+        "do": "start",
+        "kind": "load",
+        "request": {"side": "dest", "part": "consistent", "root": "", "peer_name": runner.name, "load": load},
+        "until": [],
+        "wait": _SHORT,
+        "secrets": [],
+        "replace": None,
+        "id": folder["id"],
+        "side": folder["side"],
+    }
+    status = parse_status(runner.run(start)[0])
+    if status.alive:
+        status = watch(runner, folder, label, say, _PATIENCE)
+    runner.run(*steps.end(folder))
+    if status.state != "finished":
+        raise HostFailed(status.failure or f"the job that loads the dumps has {status.state}", runner.name)
