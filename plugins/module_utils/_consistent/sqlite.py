@@ -24,6 +24,8 @@ from .programs import find_account, run_program
 from .request import SqliteSource
 
 _WORK = b"copying"  # the folder in which the owner of a database makes its copy
+# A copy in parts begins again whenever another process writes. After a few times one whole copy is made, and who writes
+# to a database without a write-ahead log waits for it. The engine is sent without comments, also those in a text.
 _COPY = """\
 import sqlite3, sys, urllib.parse
 path = "file:" + urllib.parse.quote(sys.argv[1])
@@ -49,7 +51,7 @@ try:
     target = sqlite3.connect("copy")
     try:
         source.backup(target, pages=-1 if wal else 2000, progress=watch, sleep=0.01)
-    except Restarted:  # others write all the time: they wait for one whole copy
+    except Restarted:
         target.close()
         target = sqlite3.connect("copy")
         source.backup(target, progress=watch, sleep=0.01)

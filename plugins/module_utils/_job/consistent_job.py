@@ -96,7 +96,7 @@ def _tell_left(left: str) -> str:
 
 def _hold(request: ConsistentRequest, reporter: Reporter) -> None:
     """Wait until nothing on this host has read the sources for as long as the request says."""
-    trees = [os.fsencode(path) for path in request.readers]
+    trees = [os.path.realpath(os.fsencode(path)) for path in request.readers]  # as the requests of transfers have them
     read = time.monotonic()
     while time.monotonic() - read < request.undo_after:
         is_read = any(source_reader(tree) for tree in trees)

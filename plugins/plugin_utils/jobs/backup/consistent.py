@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...common.host_text import one_line
 from ...common.paths import goes_back, within
 from ...fleet.scheduler import Call, Pause
 from ...hosts.host_runner import HostRunner
@@ -29,6 +30,7 @@ UNDO_AFTER = 3600  # seconds without a reader
 _BESIDE_SQLITE = ("", "-wal", "-shm", "-journal")  # endings of the live files, which are not transferred
 _SHORT = 5.0  # seconds in which many sources are prepared, so that no poll is needed
 _PAUSES = (1.0, 2.0, 5.0, 10.0)  # between polls; the last one counts for all that follow
+_LONGEST = 2000  # characters that are told of what a client says
 _WILD = "*?"
 _REFUSED = "[]\\\n"  # characters that patterns of files and filter rules read differently
 
@@ -260,7 +262,7 @@ def prepare(
         done = status.progress
         tell(f"prepared consistent sources: {done.files_done} in {done.bytes_done / 2**20:.1f} MiB")
         return ""
-    return status.failure or f"the job that prepares the sources has {status.state}"
+    return _tell(status.failure or f"the job that prepares the sources has {status.state}")
 
 
 class UndoResult(NamedTuple):
@@ -273,7 +275,13 @@ class UndoResult(NamedTuple):
 def undo(preparation: Preparation, runner: HostRunner) -> UndoResult:
     """Have the client undo what it has prepared. Raises HostFailed."""
     before, after = _ask(runner, preparation.poll, *steps.end(preparation.folder))[:2]
-    return UndoResult(before.alive and before.state == "serving", after.failure if after.state == "failed" else "")
+    failure = _tell(after.failure) if after.state == "failed" else ""
+    return UndoResult(before.alive and before.state == "serving", failure)
+
+
+def _tell(said: str) -> str:
+    """Return what a client says as one line for people, of a bounded length."""
+    return one_line(said)[:_LONGEST]
 
 
 def _ask(runner: HostRunner, *asked: Any) -> list[Status]:

@@ -25,6 +25,7 @@ KINDS = ("postgresql", "mariadb")
 SUFFIX = "_restored"  # of the new database of each dump
 _USERS = {"postgresql": "postgres", "mariadb": "root"}
 _SHORT = 5.0  # seconds in which small dumps are loaded, so that no poll is needed
+_LONGEST = 2000  # characters that are told of why a host failed
 _PATIENCE = 300.0  # seconds for which the host may be out of reach
 
 
@@ -87,4 +88,4 @@ def load_dumps(runner: HostRunner, load: Mapping[str, object], label: str, say: 
         status = watch(runner, folder, label, say, _PATIENCE)
     runner.run(*steps.end(folder))
     if status.state != "finished":
-        raise HostFailed(status.failure or f"the job that loads the dumps has {status.state}", runner.name)
+        raise HostFailed(status.failure[:_LONGEST] or f"the job that loads the dumps has {status.state}", runner.name)
