@@ -20,9 +20,7 @@ from ..._tree.dirfd import Root
 from ..._tree.walk import walk
 from .disk_stack import DiskStack
 
-WORTH = (
-    4 << 20
-)  # bytes of new files that make it worth to look through the destination: it costs less than to send them
+WORTH = 4 << 20  # bytes of new files from which on looking through the destination costs less than sending them
 _MOST_FOLDERS = 1 << 18  # whose paths are held in memory
 
 
