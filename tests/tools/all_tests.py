@@ -30,18 +30,21 @@ class Part(NamedTuple):
     environment: str = ""  # of a part that pytest runs: where its tests run again
 
 
-# The parts of one round run at once, and keep two processors busy. Tests between hosts have limits of time.
+# The parts of one round run at once, and keep two processors busy. Tests between hosts, and those in containers, wait a
+# third of their time and have limits of time: beside them runs only what takes the time that they leave.
 ROUNDS = (
     (
         Part("unit", "unit", live=True, environment="dev"),
         Part("unit-oldest-python", "unit-py3.8", environment="py3.8"),
-        Part("sanity", "sanity-*", niceness=NICE),
-        Part("lint", "lint", niceness=NICE),
     ),
-    (Part("integration", "integration", live=True, environment="dev"),),
+    (
+        Part("integration", "integration", live=True, environment="dev"),
+        Part("sanity", "sanity-*", niceness=NICE),
+    ),
     (
         Part("molecule", "molecule-*", live=True),
         Part("integration-oldest-core", "integration-oldest-core", environment="oldest"),
+        Part("lint", "lint", niceness=NICE),
     ),
 )
 # What later rounds need is made beside the first one: that mostly waits for mirrors. If it fails, their parts tell why.
