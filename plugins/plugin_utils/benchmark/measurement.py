@@ -84,13 +84,13 @@ class PairMeasurement:
     at: float = 0.0  # seconds since the epoch
     seconds: float = 0.0  # what the measurement took
     bytes_sent: int = 0
-    execution: float = 0.0  # seconds that Ansible takes to ask the slower host something; 0: not measured
-    is_one_machine: bool = False  # both hosts are, as containers, and share its processors
     link: LinkMeasurement = field(default_factory=LinkMeasurement)
     disks: dict[str, DiskMeasurement] = field(default_factory=dict)  # by side
     processors: dict[str, ProcessorMeasurement] = field(default_factory=dict)  # by side
     tree: TreeMeasurement = field(default_factory=TreeMeasurement)
     gaps: tuple[str, ...] = ()  # what could not be measured, and why, one sentence each
+    execution: float = 0.0  # seconds that Ansible takes to ask the slower host something; 0: not measured
+    is_one_machine: bool = False  # both hosts are, as containers, and share its processors
 
 
 @dataclass(frozen=True)

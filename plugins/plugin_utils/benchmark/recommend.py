@@ -38,15 +38,17 @@ from .measurement import (
 )
 
 # The whole task less its job, of a transfer of one file: docs/benchmarks.md, "start", on hosts beside the control node.
-# Where the benchmark measured how long an execution of Ansible takes on this pair, so many of them.
-ASKED, _EXECUTIONS = 1.4, 4.0
+ASKED = 1.4
+# As many executions of Ansible as measured on the pair: (whole task - job) / execution, of a tree of one file beside
+# other work. A transfer that has run before needs no probe of its own.
+_FIRST, _AGAIN, _COMPARISON = 4.5, 3.3, 3.7
 _WORTH = 1.1  # compression must make it so many times as fast
 _AS_GOOD = 1.05  # times the fastest method's time: then the first in the order of transfer/methods is taken
 _HOLES_SENT = ("rsync", "rsyncd", "scp", "sftp")  # as zeros: docs/choose-a-method.md
 # Shares by which a prediction may miss: two runs of one program on one machine differ by a tenth (docs/benchmarks.md,
 # "spread"), and what is derived from parts by twice that. Each thing that is not known widens the range.
 _SPREAD, _OF_GAP, _OF_ESTIMATE, _MOST = 0.2, 0.1, 0.2, 0.6
-_UNSTEADY = 1.0  # seconds by which the fixed part differs
+_UNSTEADY = 1.0  # seconds by which the fixed part differs, at least
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def _sort_ways(
         if candidate.allowed and candidate.plain > 0:
             compress = _choose_compression(measured, ability, candidate)
             ways.append(Way(ability, candidate, compress, copy_seconds(measured, ability, candidate, compress)))
-    asked = asked_seconds(measured)
+    asked = asked_seconds(measured, _FIRST)
     quickest = min((way.seconds - asked for way in ways), default=0.0)
 
     def order(way: Way) -> tuple[bool, int, bool, float]:
@@ -151,7 +153,7 @@ def describe(ability: Ability | Candidate) -> str:
 
 def predict_first_copy(measured: PairMeasurement, way: Way) -> Prediction:
     """Return how long the first copy of the tree takes."""
-    return _with_range(measured, way.seconds)
+    return _with_range(measured, asked_seconds(measured, _FIRST), way.seconds)
 
 
 def predict_unchanged(measured: PairMeasurement, ability: Ability) -> Prediction:
@@ -159,13 +161,15 @@ def predict_unchanged(measured: PairMeasurement, ability: Ability) -> Prediction
     costs, entries = COSTS[ability.method], measured.tree.entries
     started = costs.start / _slower_core(measured) + costs.start_trips * measured.link.round_trip
     looked = max(_look_seconds(measured), entries * costs.entry / _file_speed(measured))
-    return _with_range(measured, asked_seconds(measured) + started + looked + _compared_by_size(measured))
+    asked = asked_seconds(measured, _AGAIN)
+    return _with_range(measured, asked, asked + started + looked + _compared_by_size(measured))
 
 
 def predict_comparison(measured: PairMeasurement) -> Prediction:
     """Return how long both trees take to be compared by content. Both are read at the same time."""
     seconds = max(_read_seconds(measured, side) for side in SIDES)
-    return _with_range(measured, asked_seconds(measured) + max(seconds, _compared_by_size(measured)))
+    asked = asked_seconds(measured, _COMPARISON)
+    return _with_range(measured, asked, asked + max(seconds, _compared_by_size(measured)))
 
 
 def copy_seconds(measured: PairMeasurement, ability: Ability, candidate: Candidate, compress: str) -> float:
@@ -176,7 +180,7 @@ def copy_seconds(measured: PairMeasurement, ability: Ability, candidate: Candida
         seen = max(candidate.plain, candidate.compressed if compress != "none" else 0.0)
         moved = max(_content(measured, ability.method) / seen, tree.files * costs.file / speed)
     return (
-        asked_seconds(measured)
+        asked_seconds(measured, _FIRST)
         + candidate.first_byte
         + max(moved, _look_seconds(measured))
         + _compared_by_size(measured)
@@ -254,19 +258,19 @@ def _file_speed(measured: PairMeasurement) -> float:
     return min(file_speed(measured) * _idle_core(one) for one in _processors(measured))
 
 
-def asked_seconds(measured: PairMeasurement) -> float:
+def asked_seconds(measured: PairMeasurement, executions: float) -> float:
     """Return the seconds of a task without its job: those in which Ansible asks both hosts."""
-    return measured.execution * _EXECUTIONS or ASKED
+    return measured.execution * executions or ASKED
 
 
-def _with_range(measured: PairMeasurement, seconds: float) -> Prediction:
-    """Return a time with the range in which it is to be expected."""
+def _with_range(measured: PairMeasurement, asked: float, seconds: float) -> Prediction:
+    """Return a time, of which Ansible takes ``asked``, with the range in which it is to be expected."""
     load = max((one.load for one in measured.processors.values()), default=0.0)
     spread = _SPREAD + _OF_GAP * len(measured.gaps) + (0.0 if measured.tree.is_complete else _OF_ESTIMATE)
     spread = min(_MOST, spread)
-    asked = asked_seconds(measured)
-    low = max(0.0, (seconds - asked) * (1.0 - spread) + asked - _UNSTEADY)
-    return Prediction(seconds, low, (seconds - asked) * (1.0 + spread + load) + asked + _UNSTEADY)
+    unsteady = max(_UNSTEADY, asked * _SPREAD)
+    low = max(0.0, (seconds - asked) * (1.0 - spread) + asked - unsteady)
+    return Prediction(seconds, low, (seconds - asked) * (1.0 + spread + load) + asked + unsteady)
 
 
 # The bottleneck
