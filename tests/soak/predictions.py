@@ -39,7 +39,7 @@ _HOSTS = ("alpha", "beta")
 _SLOW_DISK = 30 * MIB  # bytes a second
 _COMPRESSES = 1.2  # a tree whose sample compresses by this is copied with compression, too
 _SLOW_FILES = ("scp", "sftp")  # take round trips for each file
-_MEMORY = 8 << 30  # bytes
+_MEMORY = 2 << 30  # bytes
 _TICK = os.sysconf("SC_CLK_TCK")
 _SPIN = "exec >/dev/null 2>&1; while :; do :; done"
 Make = Callable[[Path], None]
@@ -272,7 +272,7 @@ class _Trial:
 
     def _compare(self, case: Case, found: Mapping[str, Any], best: Mapping[str, Any], took: float) -> None:
         """Copy by every other way; where the recommended one seems slow, it and the fastest run twice more."""
-        seen = [(took, best)]
+        seen: list[tuple[float, Mapping[str, Any]]] = [(took, best)]
         for options in _other_ways(case, found):
             if options == best:
                 continue
@@ -282,9 +282,9 @@ class _Trial:
         if took > fastest * AS_FAST:
             again: dict[bool, list[float]] = {True: [took], False: [fastest]}
             for _round in range(2):
-                for is_best, options in ((True, best), (False, way)):
+                for is_best, chosen in ((True, best), (False, way)):
                     self._remove_copy()
-                    again[is_best].append(self._copy(case, options))
+                    again[is_best].append(self._copy(case, chosen))
             took, fastest = (sorted(again[is_best])[1] for is_best in (True, False))
         good = took <= fastest * AS_FAST
         self._tally.recommended.append(good)

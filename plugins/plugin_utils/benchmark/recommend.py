@@ -41,7 +41,7 @@ from .measurement import (
 ASKED = 1.4
 # As many executions of Ansible as measured on the pair: (whole task - job) / execution, of a tree of one file beside
 # other work. A transfer that has run before needs no probe of its own.
-_FIRST, _AGAIN, _COMPARISON = 4.5, 3.3, 3.7
+_OF_FIRST, OF_PASS, OF_COMPARISON = 4.5, 3.3, 3.7
 _WORTH = 1.1  # compression must make it so many times as fast
 _AS_GOOD = 1.05  # times the fastest method's time: then the first in the order of transfer/methods is taken
 _HOLES_SENT = ("rsync", "rsyncd", "scp", "sftp")  # as zeros: docs/choose-a-method.md
@@ -92,7 +92,7 @@ def _sort_ways(
         if candidate.allowed and candidate.plain > 0:
             compress = _choose_compression(measured, ability, candidate)
             ways.append(Way(ability, candidate, compress, copy_seconds(measured, ability, candidate, compress)))
-    asked = asked_seconds(measured, _FIRST)
+    asked = asked_seconds(measured, _OF_FIRST)
     quickest = min((way.seconds - asked for way in ways), default=0.0)
 
     def order(way: Way) -> tuple[bool, int, bool, float]:
@@ -153,7 +153,7 @@ def describe(ability: Ability | Candidate) -> str:
 
 def predict_first_copy(measured: PairMeasurement, way: Way) -> Prediction:
     """Return how long the first copy of the tree takes."""
-    return _with_range(measured, asked_seconds(measured, _FIRST), way.seconds)
+    return _with_range(measured, asked_seconds(measured, _OF_FIRST), way.seconds)
 
 
 def predict_unchanged(measured: PairMeasurement, ability: Ability) -> Prediction:
@@ -161,14 +161,14 @@ def predict_unchanged(measured: PairMeasurement, ability: Ability) -> Prediction
     costs, entries = COSTS[ability.method], measured.tree.entries
     started = costs.start / _slower_core(measured) + costs.start_trips * measured.link.round_trip
     looked = max(_look_seconds(measured), entries * costs.entry / _file_speed(measured))
-    asked = asked_seconds(measured, _AGAIN)
+    asked = asked_seconds(measured, OF_PASS)
     return _with_range(measured, asked, asked + started + looked + _compared_by_size(measured))
 
 
 def predict_comparison(measured: PairMeasurement) -> Prediction:
     """Return how long both trees take to be compared by content. Both are read at the same time."""
     seconds = max(_read_seconds(measured, side) for side in SIDES)
-    asked = asked_seconds(measured, _COMPARISON)
+    asked = asked_seconds(measured, OF_COMPARISON)
     return _with_range(measured, asked, asked + max(seconds, _compared_by_size(measured)))
 
 
@@ -180,7 +180,7 @@ def copy_seconds(measured: PairMeasurement, ability: Ability, candidate: Candida
         seen = max(candidate.plain, candidate.compressed if compress != "none" else 0.0)
         moved = max(_content(measured, ability.method) / seen, tree.files * costs.file / speed)
     return (
-        asked_seconds(measured, _FIRST)
+        asked_seconds(measured, _OF_FIRST)
         + candidate.first_byte
         + max(moved, _look_seconds(measured))
         + _compared_by_size(measured)

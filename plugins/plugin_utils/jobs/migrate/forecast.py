@@ -18,6 +18,7 @@ from typing import NamedTuple, TypedDict
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted, entries_text
 
 from ...benchmark.measurement import BenchmarkResult, DiskMeasurement
+from ...benchmark.recommend import OF_COMPARISON, OF_PASS, asked_seconds
 from ...common.units import format_bytes, format_seconds, seconds_of
 from .state import ComparisonResult, MeasuredRates, MigrationState, TransferSummary
 
@@ -41,6 +42,8 @@ class BenchmarkRates(NamedTuple):
 
     entries: float = 0.0  # a second
     compared: float = 0.0  # bytes a second, read and hashed
+    asked_by_pass: float = 0.0  # seconds in which Ansible asks both hosts for a pass
+    asked_by_comparison: float = 0.0
 
 
 def rates_of(benchmark: BenchmarkResult | None) -> BenchmarkRates | None:
@@ -48,7 +51,8 @@ def rates_of(benchmark: BenchmarkResult | None) -> BenchmarkRates | None:
     if benchmark is None:
         return None
     disks = [benchmark.measurement.disks.get(side, DiskMeasurement()) for side in ("source", "dest")]
-    return BenchmarkRates(min(one.entries for one in disks), min(one.compared for one in disks))
+    asked = [asked_seconds(benchmark.measurement, executions) for executions in (OF_PASS, OF_COMPARISON)]
+    return BenchmarkRates(min(one.entries for one in disks), min(one.compared for one in disks), *asked)
 
 
 class StepForecast(NamedTuple):
@@ -132,9 +136,12 @@ def _forecast_pass(state: MigrationState, rates: MeasuredRates, known: Benchmark
         return StepForecast(took, f"as long as the last pass took ({in_words(took)})")
     if seed is None:
         return StepForecast(None, "no copy was made")
-    for rate, source in ((rates.entries, "as measured before"), (known.entries, "as in the benchmark")):
+    for rate, asked, source in (
+        (rates.entries, 0.0, "as measured before"),
+        (known.entries, known.asked_by_pass, "as in the benchmark"),
+    ):
         if rate:
-            took = seed.files_total / rate
+            took = asked + seed.files_total / rate
             return StepForecast(took, f"{entries_text(seed.files_total)} at {rate:,.0f} a second, {source}")
     if seed.duration <= _SHORT_COPY:
         return StepForecast(seed.duration, f"no longer than the first copy took ({in_words(seed.duration)})")
@@ -149,25 +156,25 @@ def _forecast_comparison(state: MigrationState, rates: MeasuredRates, known: Ben
         return StepForecast(None, "no copy was made")
     if wanted == "size":
         entries = (
-            (rates.compared_entries, "as in an earlier comparison"),
-            (rates.entries, "as in the last pass"),
-            (known.entries, "as in the benchmark"),
+            (rates.compared_entries, 0.0, "as in an earlier comparison"),
+            (rates.entries, 0.0, "as in the last pass"),
+            (known.entries, known.asked_by_comparison, "as in the benchmark"),
         )
-        for rate, source in entries:
+        for rate, asked, source in entries:
             if rate:
                 told = f"a comparison of {entries_text(last.files_total)} at {rate:,.0f} a second, {source}"
-                return StepForecast(last.files_total / rate, told)
+                return StepForecast(asked + last.files_total / rate, told)
         return StepForecast(None, "no rate of looking at entries was measured")
     size = max(last.bytes_apparent, last.bytes_total)
     contents = (
-        (rates.compared, "as in an earlier comparison"),
-        (known.compared, "as in the benchmark"),
-        (rates.copied, "no slower than the first copy"),
+        (rates.compared, 0.0, "as in an earlier comparison"),
+        (known.compared, known.asked_by_comparison, "as in the benchmark"),
+        (rates.copied, 0.0, "no slower than the first copy"),
     )
-    for rate, source in contents:
+    for rate, asked, source in contents:
         if rate:
             told = f"a comparison of {format_bytes(size)} at {format_bytes(rate)}/s, {source}"
-            return StepForecast(size / rate, told)
+            return StepForecast(asked + size / rate, told)
     return StepForecast(None, "no rate of reading was measured")
 
 

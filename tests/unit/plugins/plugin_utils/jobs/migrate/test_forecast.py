@@ -95,6 +95,8 @@ def test_a_comparison_measures_the_slower_tree(compared, duration, rates):
         (state(seed={**SEED, "duration": 60.0}), None, 60.0, None, "no longer than the first copy took (0:01:00)"),
         (state(rates={"entries": 500.0}), None, 10.0, None, "5000 entries at 500 a second, as measured before"),
         (state(), BenchmarkRates(entries=250.0, compared=GIB), 20.0, 200.0, "as in the benchmark"),
+        (state(), BenchmarkRates(250.0, GIB, 3.0, 4.0), 23.0, 204.0, "as in the benchmark"),
+        (state(verify="size"), BenchmarkRates(250.0, GIB, 3.0, 4.0), 23.0, 24.0, "as in the benchmark"),
         (state(passes=[PASS]), None, 40.0, None, "as long as the last pass took (40 s)"),
         (state(passes=[PASS], rates={"copied": 4.0 * GIB}), None, 40.0, 50.0, "no slower than the first copy"),
         (state(passes=[PASS], rates={"copied": 1.0, "compared": 2.0 * GIB}), None, 40.0, 100.0,
@@ -125,8 +127,8 @@ def test_of_a_benchmark_the_slower_host_counts():
     fast, slow = DiskMeasurement(entries=9.0, compared=4.0), DiskMeasurement(entries=7.0, compared=5.0)
     nothing = Recommendation("", "", 1, "", "", "", *[Prediction(0.0, 0.0, 0.0)] * 3)
     for disks, rates in (({"source": fast, "dest": slow}, (7.0, 4.0)), ({"source": fast}, (0.0, 0.0))):
-        measured = BenchmarkResult(PairMeasurement(disks=disks), (), nothing)
-        assert forecast.rates_of(measured) == BenchmarkRates(*rates)
+        measured = BenchmarkResult(PairMeasurement(disks=disks, execution=2.0), (), nothing)
+        assert forecast.rates_of(measured) == BenchmarkRates(*rates, pytest.approx(6.6), pytest.approx(7.4))
     assert forecast.rates_of(None) is None
 
 
