@@ -31,7 +31,12 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.jobs i
     select_jobs,
 )
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.metrics_file import MetricsFile, states_in
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report import find_failures, summarize
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report import (
+    JobRecord,
+    MigrationSummary,
+    find_failures,
+    summarize,
+)
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report_facts import RunFacts, parse_reports
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report_page import make_overview
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.run import MigrationRun
@@ -174,8 +179,28 @@ class ActionModule(ConductAction):
 
     def _report(self, options: Mapping[str, Any], say: Say, write: bool) -> Mapping[str, object]:
         """Write the report on all jobs, also those that this run left alone, and show all failures together."""
-        store = MigrationStore(options["folder"], writes=write)
         records = list({one["name"]: one for one in options["records"]}.values())
+        messages = RunMessages("migrate", options["notify"], options["started_by"], say, write)
+        names = [one["name"] for one in records]
+        try:
+            reports, summary, warnings = self._write_report(options, records, say, write)
+            failures = find_failures(records)
+        except Exception as error:  # else nobody would hear of the end of this run
+            messages.send_end(names, [ReportedFailure("The report", "failed", str(error))])
+            raise
+        warnings += messages.send_end(names, failures, summary=summary, report={"jobs": reports})
+        return {
+            "summary": summary,
+            "failures": [one._asdict() for one in failures],
+            **({"warnings": warnings} if warnings else {}),
+        }
+
+    @staticmethod
+    def _write_report(
+        options: Mapping[str, Any], records: Sequence[JobRecord], say: Say, write: bool
+    ) -> tuple[Sequence[Mapping[str, Any]], MigrationSummary, list[str]]:
+        """Write the pages and the metrics; return the reports of all jobs, the figures of the run, and warnings."""
+        store = MigrationStore(options["folder"], writes=write)
         phase, back = options["phase"], read_names(options["back"])
         reports = []
         for name in dict.fromkeys([*(str(job["name"]) for job in options["jobs"]), *(one["name"] for one in records)]):
@@ -203,13 +228,4 @@ class ActionModule(ConductAction):
         metrics = MetricsFile(textfile, options["jobs"], states_in(store), lambda _states: expected)
         metrics.write(active=False)
         summary = summarize(records, phase, not write, now_text(), options["started_by"], path)
-        failures = find_failures(records)
-        messages = RunMessages("migrate", options["notify"], options["started_by"], say, write)
-        names = [one["name"] for one in records]
-        lost = messages.send_end(names, failures, summary=summary, report={"jobs": reports})
-        warnings = [*filter(None, [metrics.warning]), *lost, *unwritten]
-        return {
-            "summary": summary,
-            "failures": [one._asdict() for one in failures],
-            **({"warnings": warnings} if warnings else {}),
-        }
+        return reports, summary, [*filter(None, [metrics.warning]), *unwritten]

@@ -93,6 +93,11 @@ class ActionModule(PairAction):
             result: Mapping[str, Any] = super().work({**options, **ends, **own_options}, variables)
         except OSError as error:
             result = cannot_write(error, folder, _FOLDER)
+        except ControllerGone:
+            raise
+        except Exception as error:  # else nobody would hear of the end of this run
+            messages.send_end(names, [ReportedFailure(names[0], "failed", str(error))])
+            raise
         failures = [ReportedFailure(names[0], "failed", str(result["msg"]))] if result.get("failed") else []
         lost = messages.send_end(names, failures, summary=self.summary)
         if lost:

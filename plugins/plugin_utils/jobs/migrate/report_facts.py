@@ -22,7 +22,7 @@ from ...report.model import (
     format_duration,
 )
 from .samples import bytes_left, latest_rate
-from .state import ComparisonResult, MigrationState, Stage, TransferSummary, parse_state
+from .state import ComparisonResult, Downtime, MigrationState, Stage, TransferSummary, parse_state
 
 
 @dataclass
@@ -220,7 +220,7 @@ def find_downtimes(reports: Sequence[JobReport]) -> list[Downtimes]:
 
 def _downtime_of(name: str, reports: Sequence[JobReport]) -> Downtimes:
     expected = max((one.more.forecast.seconds for one in reports), default=0.0)
-    ended = [downtime for one in reports for downtime in one.state.downtimes]
+    ended = [kept for one in reports if (kept := _last_downtime(one)) is not None]
     real = [one for one in ended if not one.rehearsal] or ended
     if not real:
         return Downtimes(name, reports, expected, 0.0, "", "", False)
@@ -228,6 +228,15 @@ def _downtime_of(name: str, reports: Sequence[JobReport]) -> Downtimes:
     begin = min(one.since for one in real if one.to == end or len(reports) > 1)
     begin = max((one.since for one in real if one.since <= end), default=begin) if len(reports) == 1 else begin
     seconds = float((seconds_of(end) or 0) - (seconds_of(begin) or 0))
+def _last_downtime(report: JobReport) -> Downtime | None:
+    """Return the downtime of the switch, else that of the last rehearsal; a cutover that failed before has none."""
+    switch = report.state.switch
+    is_switched = switch is not None and switch.done
+    found = [one for one in report.state.downtimes if one.rehearsal or is_switched]
+    real = [one for one in found if not one.rehearsal] or found
+    return max(real, key=lambda one: one.since, default=None)
+
+
     return Downtimes(name, reports, expected, max(0.0, seconds), begin, end, bool(real[-1].rehearsal))
 
 

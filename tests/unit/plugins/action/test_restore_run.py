@@ -94,3 +94,32 @@ def test_the_progress_file_has_the_job_and_its_end(
 
 def test_check_mode_writes_no_progress_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert restore(monkeypatch, tmp_path, check=True) is None
+
+
+@pytest.mark.parametrize("error", [RuntimeError("a mistake"), OSError(28, "no room")])
+def test_the_end_is_told_whatever_ends_the_restore(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: Exception
+) -> None:
+    def fail(*_given: Any) -> Any:
+        raise error
+
+    got = tmp_path / "message.json"
+    monkeypatch.setattr(restore_run.PairAction, "work", fail)
+    monkeypatch.setattr(restore_run, "find_set_by_facts", lambda *_given: ())
+    monkeypatch.setattr(restore_run, "refuse_facts", lambda *_given: "")
+    monkeypatch.setattr(restore_run, "started_by", lambda _variables: "ada@control1")
+    action: Any = object.__new__(restore_run.ActionModule)
+    action._task, action._templar = SimpleNamespace(check_mode=False, no_log=True), SimpleNamespace(template=str)
+    options = {
+        "request": vars(RestoreRequest("vault", "/srv/backup", "web1", "data", "", "web1", "/srv/data")),
+        "only_request": False,
+        "report_dir": str(tmp_path / "reports"),
+        "notify": [{"command": ["/bin/sh", "-c", f"cat > '{got}'"], "when": ["success", "failure"]}],
+    }
+    try:
+        result = action.work(options, {"inventory_hostname": "web1"})
+    except RuntimeError:
+        result = {"failed": True}
+    told = json.loads(got.read_text())
+    assert result["failed"] and told["event"] == "failure" and told["jobs"] == ["web1/data"]
+    assert told["failures"][0]["reason"].rstrip(".").startswith(("a mistake", "no room", str(tmp_path)))

@@ -121,6 +121,27 @@ def test_a_group_has_one_downtime_with_the_steps_of_its_jobs():
     ]
 
 
+@pytest.mark.parametrize(
+    ("switched", "rehearsal", "downtime"),
+    [
+        (False, False, (0.0, "")),
+        (False, True, (30.0, at(10))),
+        (True, True, (40.0, at(200))),
+        (True, False, (40.0, at(200))),
+    ],
+)  # fmt: skip
+def test_a_cutover_that_failed_has_no_downtime(switched, rehearsal, downtime):
+    """Neither alone nor as the beginning of the downtime of the switch after it."""
+    report = job_report(1)
+    failed = {"from": at(100), "to": at(190), "serves": "the old host"}
+    tried = {"from": at(10), "to": at(40), "serves": "the old host", "rehearsal": True}
+    done = {"from": at(200), "to": at(240), "serves": "the new host"}
+    report["switch"] = report["switch"] if switched else {}
+    report["downtimes"] = [*([tried] if rehearsal else []), failed, *([done] if switched else [])]
+    (unit,) = find_downtimes([parse_report(report)])
+    assert (unit.real, unit.begin) == downtime
+
+
 def test_what_was_left_is_drawn_with_a_forecast_where_a_pass_is_not_over():
     (left,) = [one for one in blocks_of(overview([job_report(2, "copying")]), LineChart) if one.title == "Bytes left"]
     assert [curve.name for curve in left.curves] == ["left", "forecast"] and left.curves[1].parts[0][-1].value == 0
