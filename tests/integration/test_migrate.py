@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Iterator
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.report.model import format_duration
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.units import format_duration
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.methods import METHODS
 from ansible_collections.longhaul.fleet.tests.support import compare, refusal
 from ansible_collections.longhaul.fleet.tests.support.faults import MIB, wait_for

@@ -92,7 +92,7 @@ def job_report(number: int, kind: str = "switched", name: str = "", group: str =
     passes = [transfer(20000, 400, size, size // 20), transfer(21000, 60, size, size // 300, files_deleted=3)]
     phases["sync"] = {"passes": passes, "at": at(21000)}
     report["samples"] += samples("sync", 19600, 400, size // 20, count=20)
-    report["forecast"] = {"seconds": 95.0, "lasted": "0:01:35", "why": "as in the rehearsal"}
+    report["forecast"] = {"seconds": 95.0, "lasted": "1 min 35 s", "why": "as in the rehearsal"}
     if kind == "up to date":
         return report
     begin = 90000 + number % 7 * 60

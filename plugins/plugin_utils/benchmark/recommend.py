@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..common.units import format_bytes, format_seconds
+from ..common.units import format_bytes, format_duration
 from ..transfer.diagnosis import DEST_CPU, DEST_DISK, NETWORK, SOURCE_CPU, SOURCE_DISK
 from ..transfer.methods import METHODS
 from .abilities import Ability
@@ -137,7 +137,7 @@ def _reason(measured: PairMeasurement, ways: list[Way]) -> str:
         return f"{text}, and no other method is allowed and can run."
     other = others[0]
     rate = max(other.candidate.plain, other.candidate.compressed if other.compress != "none" else 0.0)
-    took = f"{format_seconds(best.seconds)} for the first copy against {format_seconds(other.seconds)}"
+    took = f"{format_duration(best.seconds)} for the first copy against {format_duration(other.seconds)}"
     if measured.tree.entries:
         return f"{text}, the next best, {describe(other.ability)}, {format_bytes(rate)}: {took}."
     return f"{text}, the next best, {describe(other.ability)}, {format_bytes(rate)}."

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
-from ..common.units import both_times, format_bytes, format_size
+from ..common.units import both_times, format_bytes, format_duration, format_size
 from ..report.model import (
     Bar,
     BarChart,
@@ -30,7 +30,6 @@ from ..report.model import (
     Table,
     Tone,
     Unit,
-    format_duration,
 )
 from .measurement import BenchmarkResult, Candidate, LinkRates, PairMeasurement, Prediction, Recommendation
 

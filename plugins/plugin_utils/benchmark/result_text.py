@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from ..common.host_text import one_line
-from ..common.units import format_bytes, format_seconds
+from ..common.units import format_bytes, format_duration
 from .measurement import (
     BenchmarkResult,
     Candidate,
@@ -126,7 +126,7 @@ def _concluded_lines(result: BenchmarkResult) -> list[str]:
 
 
 def _times(took: Prediction) -> str:
-    return f"{format_seconds(took.seconds)} ({format_seconds(took.low)} to {format_seconds(took.high)})"
+    return f"{format_duration(took.seconds)} ({format_duration(took.low)} to {format_duration(took.high)})"
 
 
 def _rate(rate: float) -> str:

@@ -42,12 +42,16 @@ def format_size(total: int, apparent: int) -> str:
     return f"{format_bytes(total)} ({format_bytes(apparent)} with holes)" if apparent > total else format_bytes(total)
 
 
-def format_seconds(seconds: float) -> str:
-    """Return ``0:01:23`` for 83, ``2d 3:00:00`` for more than a day."""
-    days, rest = divmod(int(seconds), 86400)
-    hours, rest = divmod(rest, 3600)
-    clock = f"{hours}:{rest // 60:02d}:{rest % 60:02d}"
-    return f"{days}d {clock}" if days else clock
+def format_duration(seconds: float) -> str:
+    """Return how long something took in two units at most: ``4.2 s``, ``10 min 5 s``, ``3 h 20 min``, ``2 d 4 h``."""
+    whole = round(seconds)
+    if seconds < 10 and seconds != whole:
+        return f"{seconds:.1f} s"
+    for size, unit, below, small in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            rest = whole % size // below
+            return f"{whole // size} {unit} {rest} {small}" if rest else f"{whole // size} {unit}"
+    return f"{whole} s"
 
 
 def short_time(seconds: float) -> str:
@@ -92,6 +96,11 @@ def both_times(seconds: float) -> str:
     return f"{text} ({time.strftime(f'{day}%H:%M:%S %Z', here)})"
 
 
+def shown_time(text: str | None) -> str:
+    """Return a time as reports have it in the form of ``both_times``, empty for none."""
+    return both_times(seconds_of(text) or 0) if text else ""
+
+
 class Amounts(NamedTuple):
     """How much of a job is done: bytes, or entries where no contents are sent or read."""
 
@@ -131,7 +140,7 @@ def progress_line(pair: str, progress: Progress, rate: float | None, paused: boo
         words.append(format_rate(rate, is_bytes))
     left = None if paused else seconds_left(done, total, rate)
     if left:
-        words.append(f"{format_seconds(left)} left")
+        words.append(f"{format_duration(left)} left")
     if progress.current:
         words.append(f"at {_shorten(one_line(progress.current))}")
     phase = _PHASES.get(progress.phase, one_line(progress.phase))

@@ -27,7 +27,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape im
 )
 
 from ..common.host_text import one_line
-from ..common.units import format_seconds
+from ..common.units import format_duration
 from ..hosts.execution_retry import READING
 from ..hosts.host_runner import Guard, HostFailed, HostRunner, LeaseLost
 
@@ -118,7 +118,7 @@ class Terms:
 
 def refusal(terms: Terms, holder: LeaseHolder) -> str:
     """Return why a job is left alone that another control node has, and what to do."""
-    lasted = "" if holder.age is None else f" for {format_seconds(int(holder.age))}"
+    lasted = "" if holder.age is None else f" for {format_duration(int(holder.age))}"
     said = f"{holder.who} has been working on job {terms.job}{lasted}, as {terms.host} says. Nothing was done"
     force = f"set {terms.variable}=true only if you know that this run is dead"
     if holder.firm:
@@ -127,8 +127,8 @@ def refusal(terms: Terms, holder: LeaseHolder) -> str:
             f"{force}"
         )
     return (
-        f"{said}. Wait, or stop that run: the job is taken over by itself {format_seconds(int(terms.life))} after its "
-        f"last sign of life, which is in {format_seconds(int(holder.left) + 1)} at the earliest. At once: {force}"
+        f"{said}. Wait, or stop that run: the job is taken over by itself {format_duration(int(terms.life))} after its "
+        f"last sign of life, which is in {format_duration(int(holder.left) + 1)} at the earliest. At once: {force}"
     )
 
 

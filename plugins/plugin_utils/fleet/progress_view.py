@@ -9,7 +9,7 @@ from __future__ import annotations
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
 from ..common.host_text import one_line
-from ..common.units import format_bytes, format_seconds, percent, short_time
+from ..common.units import format_bytes, format_duration, percent, short_time
 from .columns import cells, cut, fit
 from .progress_file import PairProgress, ProgressSnapshot
 
@@ -51,7 +51,7 @@ def fleet_line(snapshot: ProgressSnapshot, width: int | None = None) -> str:
     left = [one.left for one in pairs if one.left is not None]
     others_wait = snapshot.ended + len(pairs) < snapshot.total
     speed = [f"{format_bytes(rate)}/s"] if any(one.rate is not None and one.amounts.is_bytes for one in pairs) else []
-    speed += [f"{format_seconds(max(left))} {'for these' if others_wait else 'left'}"] if left else []
+    speed += [f"{format_duration(max(left))} {'for these' if others_wait else 'left'}"] if left else []
     running = counted(len(pairs), "transfer runs", "transfers run")
     lines = (
         f"{ended}; {running}: {', '.join([amount, *speed])}",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..common.host_text import one_line
-from ..common.units import format_bytes, format_seconds, percent, short_time
+from ..common.units import format_bytes, format_duration, percent, short_time
 from .columns import cells, fit
 from .rows import FINAL, FleetTotals, Row, in_order
 
@@ -141,7 +141,7 @@ def _sum_lines(rows: Sequence[Row], sums: FleetTotals, width: int) -> list[str]:
     if sums.rate:
         words.append(f"{format_bytes(sums.rate)}/s")
     if sums.eta is not None:
-        words.append(f"{format_seconds(sums.eta)} left{' at least' if sums.unknown else ''}")
+        words.append(f"{format_duration(sums.eta)} left{' at least' if sums.unknown else ''}")
     if sums.unknown:
         words.append(f"{sums.unknown} of unknown size")
     first, *more = wrap("; ".join([words[0], *([", ".join(words[1:])] if words[1:] else [])]), width)

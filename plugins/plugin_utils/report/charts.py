@@ -16,7 +16,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from ..common.host_text import page_text
-from .model import BarChart, Cell, Chart, Column, Curve, LineChart, Mark, Span, Table, Timeline, Unit, format_duration
+from ..common.units import format_duration
+from .model import BarChart, Cell, Chart, Column, Curve, LineChart, Mark, Span, Table, Timeline, Unit
 
 T = TypeVar("T")
 _WIDTH, _LEFT, _RIGHT = 380, 62, 12

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Union
 
-from ..common.units import format_bytes
+from ..common.units import format_bytes, format_duration
 
 
 class Tone(Enum):
@@ -40,18 +40,6 @@ class Unit(Enum):
         if self is Unit.SECONDS:
             return format_duration(value)
         return f"{value:,.0f}"
-
-
-def format_duration(seconds: float) -> str:
-    """Return how long something took in two units at most: ``4.2 s``, ``10 min 5 s``, ``3 h 20 min``, ``2 d 4 h``."""
-    whole = round(seconds)
-    if seconds < 10 and seconds != whole:
-        return f"{seconds:.1f} s"
-    for size, unit, below, small in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if whole >= size:
-            rest = whole % size // below
-            return f"{whole // size} {unit} {rest} {small}" if rest else f"{whole // size} {unit}"
-    return f"{whole} s"
 
 
 @dataclass(frozen=True)

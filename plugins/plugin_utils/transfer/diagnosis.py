@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ..common.units import format_bytes, format_seconds
+from ..common.units import format_bytes, format_duration
 
 SOURCE_DISK, SOURCE_CPU, NETWORK = "source_disk", "source_cpu", "network"
 DEST_CPU, DEST_DISK, NONE = "destination_cpu", "destination_disk", "none"
@@ -124,7 +124,7 @@ def rate_text(rate: float) -> str:
 
 def time_text(seconds: float) -> str:
     """Return ``312 s``, and the hours and minutes of what takes longer than ten minutes."""
-    return f"{seconds:.0f} s" if seconds < 600 else format_seconds(seconds)
+    return f"{seconds:.0f} s" if seconds < 600 else format_duration(seconds)
 
 
 def percent_text(share: float) -> str:

@@ -14,7 +14,7 @@ from typing import TypedDict
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names import LARGEST_STEP
 
-from ...common.units import format_seconds, seconds_of
+from ...common.units import format_duration, seconds_of
 from ..failures import KeptFailure, ReportedFailure, keep_failures
 from .jobs import Run
 from .state import BackupRecord
@@ -88,8 +88,8 @@ def _judge_one(
     is_stale = False
     if limit and now is not None and (age is None or age > limit):
         state, is_stale = STALE, True
-        is_old = "there is no complete snapshot" if age is None else f"the newest one is {format_seconds(age)} old"
-        why.append(f"{is_old}, and stale_after is {format_seconds(limit)}")
+        is_old = "there is no complete snapshot" if age is None else f"the newest one is {format_duration(age)} old"
+        why.append(f"{is_old}, and stale_after is {format_duration(limit)}")
     if record and record.aside:
         state = ASIDE
         why.insert(0, record.aside)

@@ -19,7 +19,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted impor
 
 from ...benchmark.measurement import BenchmarkResult, DiskMeasurement
 from ...benchmark.recommend import OF_COMPARISON, OF_PASS, asked_seconds
-from ...common.units import format_bytes, format_seconds, seconds_of
+from ...common.units import format_bytes, format_duration, seconds_of
 from .state import ComparisonResult, MeasuredRates, MigrationState, TransferSummary
 
 UNKNOWN = "not known yet"
@@ -133,7 +133,7 @@ def _forecast_pass(state: MigrationState, rates: MeasuredRates, known: Benchmark
     passes, seed = state.phases.sync.passes if state.phases.sync else [], state.phases.seed
     if passes:
         took = passes[-1].duration
-        return StepForecast(took, f"as long as the last pass took ({in_words(took)})")
+        return StepForecast(took, f"as long as the last pass took ({format_duration(took)})")
     if seed is None:
         return StepForecast(None, "no copy was made")
     for rate, asked, source in (
@@ -144,7 +144,7 @@ def _forecast_pass(state: MigrationState, rates: MeasuredRates, known: Benchmark
             took = asked + seed.files_total / rate
             return StepForecast(took, f"{entries_text(seed.files_total)} at {rate:,.0f} a second, {source}")
     if seed.duration <= _SHORT_COPY:
-        return StepForecast(seed.duration, f"no longer than the first copy took ({in_words(seed.duration)})")
+        return StepForecast(seed.duration, f"no longer than the first copy took ({format_duration(seed.duration)})")
     return StepForecast(None, "no pass was made after the first copy")
 
 
@@ -211,7 +211,7 @@ def forecast_downtime(
     longest = max(jobs, key=lambda job: job.seconds or 0.0)
     why = (
         f"the final passes and comparisons of {counted(len(jobs), 'job', 'jobs')}, of which {longest.name} takes "
-        f"longest ({in_words(longest.seconds or 0.0)}: {longest.copy.why}"
+        f"longest ({format_duration(longest.seconds or 0.0)}: {longest.copy.why}"
     )
     why += f", and {longest.compare.why})" if longest.compare.seconds else ")"
     return _made(time_of(seconds), f"{why}, and the hooks besides")
@@ -219,7 +219,7 @@ def forecast_downtime(
 
 def _made(seconds: float, why: str, with_hooks: bool = False) -> Forecast:
     seconds = round(seconds, 1)
-    return {"seconds": seconds, "lasted": in_words(seconds), "why": why, "with_hooks": with_hooks}
+    return {"seconds": seconds, "lasted": format_duration(seconds), "why": why, "with_hooks": with_hooks}
 
 
 def _unknown_of(job: JobForecast) -> str:
@@ -235,8 +235,3 @@ def _rehearsed(states: Sequence[MigrationState]) -> Forecast | None:
     begins = [seconds_of(one.since) or 0 for one in found]
     seconds = float(max(0, max(end - begin for begin, end in zip(begins, ends))))
     return _made(seconds, f"as in the rehearsal of {max(one.at for one in found)}", with_hooks=True)
-
-
-def in_words(seconds: float) -> str:
-    """Return how long something takes: ``12.5 s``, ``0:04:21``."""
-    return format_seconds(int(seconds)) if seconds >= 60 else f"{round(seconds, 1):g} s"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
-from ...common.units import format_bytes, format_size, seconds_of
+from ...common.units import format_bytes, format_duration, format_size, seconds_of
 from ...report.model import (
     Cell,
     Chart,
@@ -22,7 +22,6 @@ from ...report.model import (
     PageBlock,
     Table,
     Tone,
-    format_duration,
 )
 from ..hook_steps import HookRun
 from .report_charts import changed_charts, charts_over_time, downtime_charts

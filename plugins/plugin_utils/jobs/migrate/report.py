@@ -12,11 +12,11 @@ from typing import Any, TypedDict
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
 
 from ...common.typed_json import dump_dataclass
-from ...common.units import seconds_of
+from ...common.units import format_duration, seconds_of
 from ..failures import KeptFailure, ReportedFailure, keep_failures
 from ..hook_steps import HookRun
 from .advice import advice
-from .forecast import Forecast, in_words
+from .forecast import Forecast
 from .state import Downtime, MigrationState, TransferSummary
 
 _SUMS = ("entries", "bytes", "bytes_apparent", "bytes_sent", "files_deleted")
@@ -111,13 +111,13 @@ def compare_forecast(state: MigrationState) -> ForecastCheck:
     elif last is not None and (seconds_of(last.to) or 0) >= (seconds_of(kept.at) or 0):
         real = float((seconds_of(last.to) or 0) - (seconds_of(last.since) or 0))
     if real is not None:
-        found["real"], found["real_lasted"] = round(real, 1), in_words(real)
+        found["real"], found["real_lasted"] = round(real, 1), format_duration(real)
     return found
 
 
 def _with_seconds(one: Downtime | HookRun, began: float | None, ended: float | None) -> dict[str, Any]:
     seconds = round(max(0.0, float(ended or 0) - float(began or 0)), 1)
-    return {**dump_dataclass(one), "seconds": seconds, "lasted": in_words(seconds)}
+    return {**dump_dataclass(one), "seconds": seconds, "lasted": format_duration(seconds)}
 
 
 def _changed_meanwhile(passes: Sequence[TransferSummary]) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
-from ...common.units import both_times, format_bytes, seconds_of
+from ...common.units import both_times, format_bytes, format_duration, seconds_of
 from ...report.charts import thin
 from ...report.model import (
     Bar,
@@ -23,7 +23,6 @@ from ...report.model import (
     Timeline,
     Tone,
     Unit,
-    format_duration,
 )
 from ..hook_steps import HookRun
 from .report_facts import Downtimes, JobReport, ReportMembers, count_changed, find_passes

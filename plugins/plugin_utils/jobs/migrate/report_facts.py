@@ -14,12 +14,11 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted impor
 
 from ...common.host_text import one_line
 from ...common.typed_json import EMPTY, parse_dataclass
-from ...common.units import both_times, format_bytes, seconds_of
+from ...common.units import both_times, format_bytes, format_duration, seconds_of
 from ...report.model import (
     Fact,
     Notice,
     Tone,
-    format_duration,
 )
 from .samples import bytes_left, latest_rate
 from .state import ComparisonResult, Downtime, MigrationState, Stage, TransferSummary, parse_state
@@ -224,10 +223,11 @@ def _downtime_of(name: str, reports: Sequence[JobReport]) -> Downtimes:
     real = [one for one in ended if not one.rehearsal] or ended
     if not real:
         return Downtimes(name, reports, expected, 0.0, "", "", False)
-    end = max(one.to for one in real)
-    begin = min(one.since for one in real if one.to == end or len(reports) > 1)
-    begin = max((one.since for one in real if one.since <= end), default=begin) if len(reports) == 1 else begin
+    begin, end = min(one.since for one in real), max(one.to for one in real)
     seconds = float((seconds_of(end) or 0) - (seconds_of(begin) or 0))
+    return Downtimes(name, reports, expected, max(0.0, seconds), begin, end, bool(real[-1].rehearsal))
+
+
 def _last_downtime(report: JobReport) -> Downtime | None:
     """Return the downtime of the switch, else that of the last rehearsal; a cutover that failed before has none."""
     switch = report.state.switch
@@ -235,9 +235,6 @@ def _last_downtime(report: JobReport) -> Downtime | None:
     found = [one for one in report.state.downtimes if one.rehearsal or is_switched]
     real = [one for one in found if not one.rehearsal] or found
     return max(real, key=lambda one: one.since, default=None)
-
-
-    return Downtimes(name, reports, expected, max(0.0, seconds), begin, end, bool(real[-1].rehearsal))
 
 
 def make_headline(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
-from ...common.units import format_bytes, format_size
+from ...common.units import format_bytes, format_duration, format_size
 from ...report.model import (
     Cell,
     ChartRow,
@@ -22,7 +22,6 @@ from ...report.model import (
     Section,
     Table,
     Tone,
-    format_duration,
 )
 from .job_blocks import job_blocks
 from .report_charts import charts_over_time, downtime_charts

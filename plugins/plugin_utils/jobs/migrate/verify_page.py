@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
 from ...common.typed_json import dump_dataclass
-from ...common.units import format_bytes
+from ...common.units import format_bytes, format_duration
 from ...report.model import (
     Bar,
     BarChart,
@@ -28,7 +28,6 @@ from ...report.model import (
     Table,
     Tone,
     Unit,
-    format_duration,
 )
 from .job_blocks import proof_blocks
 from .report_facts import RunFacts, tell_comparison, tell_end, tell_time

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted, entries_text
 
 from ...common.typed_json import parse_dataclass
-from ...common.units import both_times, format_bytes, format_size, seconds_of
+from ...common.units import format_bytes, format_duration, format_size, shown_time
 from ...report.model import (
     Bar,
     BarChart,
@@ -29,7 +29,6 @@ from ...report.model import (
     Table,
     Tone,
     Unit,
-    format_duration,
 )
 from .report import CHECKS, DONE, RestoreReport
 
@@ -76,7 +75,7 @@ def make_page(report: RestoreReport) -> Page:
         facts=_headline(report, figures, len(notices)),
         attention=notices,
         sections=sections,
-        made_at=_when(report.at),
+        made_at=shown_time(report.at),
         made_by=report.by,
     )
 
@@ -96,8 +95,8 @@ def _headline(report: RestoreReport, figures: RestoreFigures, attention: int) ->
         Fact("What", identity["path"] or "all", f"of the snapshot {identity['snapshot']}, {report.why}"),
         Fact("From", f"{identity['from']}, {identity['job']}", f"in {identity['repository']}"),
         Fact("To", f"{identity['to']}:{identity['dest']}", "over what was there" if report.over else ""),
-        Fact("Began", _when(report.began) or "not known"),
-        Fact("Ended", _when(report.at) if report.state != "begun" else "not yet"),
+        Fact("Began", shown_time(report.began) or "not known"),
+        Fact("Ended", shown_time(report.at) if report.state != "begun" else "not yet"),
         _verified(report, figures),
         Fact("Run by", report.by or "not known"),
         Fact(
@@ -173,7 +172,3 @@ def _problems(report: RestoreReport) -> Table:
     ]
     columns = [Column(title) for title in ("Path", "Damage", "Intact in")]
     return Table(f"{len(shown)} of {report.problems_total:,}", columns, rows)
-
-
-def _when(text: str) -> str:
-    return both_times(seconds_of(text) or 0) if text else ""

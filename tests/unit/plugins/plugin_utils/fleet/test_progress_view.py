@@ -55,13 +55,13 @@ def test_a_narrow_and_a_wide_line():
     assert f"[{'#' * 13}{'.' * 25}]" in wide
     assert fleet == (
         "12 of 2000 jobs have ended, 1 of them failed; "
-        "1 transfer runs: 35.0 GiB of 100.0 GiB, 110.0 MiB/s, 0:10:05 for these"
+        "1 transfer runs: 35.0 GiB of 100.0 GiB, 110.0 MiB/s, 10 min 5 s for these"
     )
 
 
 def test_what_is_left_is_told_only_where_no_job_waits():
-    assert live_lines(ProgressSnapshot(3, 2, 0, [pair(1)]), 200, 24, 50.0)[-1].endswith(", 0:10:05 left")
-    assert live_lines(ProgressSnapshot(4, 2, 0, [pair(1)]), 200, 24, 50.0)[-1].endswith(", 0:10:05 for these")
+    assert live_lines(ProgressSnapshot(3, 2, 0, [pair(1)]), 200, 24, 50.0)[-1].endswith(", 10 min 5 s left")
+    assert live_lines(ProgressSnapshot(4, 2, 0, [pair(1)]), 200, 24, 50.0)[-1].endswith(", 10 min 5 s for these")
 
 
 def test_what_needs_longest_comes_first_and_the_rest_is_counted():
@@ -143,7 +143,7 @@ def test_a_short_run_tells_each_transfer_at_once_and_then_its_rate():
     teller.progress({"data": status(3 * 2**20, 4 * 2**20)})
     assert lines == [
         "data: 0 B of 4.0 MiB (0 %), 1 file",
-        "data: 3.0 MiB of 4.0 MiB (75 %), 1 file, 512.0 KiB/s, 0:00:02 left",
+        "data: 3.0 MiB of 4.0 MiB (75 %), 1 file, 512.0 KiB/s, 2 s left",
     ]
 
 
@@ -212,7 +212,7 @@ def test_a_comparison_is_shown_beside_transfers_until_it_has_ended(tmp_path: Pat
     teller.speaker("data").show(comparing(600))
     assert lines == [
         "data: comparing, 100 B of 1000 B (10 %), 0 files, at db/main",
-        "data: comparing, 600 B of 1000 B (60 %), 0 files, 50 B/s, 0:00:08 left, at db/main",
+        "data: comparing, 600 B of 1000 B (60 %), 0 files, 50 B/s, 8 s left, at db/main",
     ]
     teller.speaker("data").show(None)
     clock.now = 20.0

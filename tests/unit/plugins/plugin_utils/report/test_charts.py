@@ -27,7 +27,6 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.report.model import
     Timeline,
     Tone,
     Unit,
-    format_duration,
 )
 
 MIB = 1 << 20
@@ -60,15 +59,6 @@ def test_any_axis_reaches_the_largest_value_with_at_most_five_lines(most, unit):
 def test_times_are_round_and_few(length):
     ticks, step = time_ticks(1_789_999_987, 1_789_999_987 + length)
     assert len(ticks) <= 5 and all(at % step == 0 for at in ticks)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0 s"), (4.23, "4.2 s"), (9.99, "10.0 s"), (59.6, "1 min"), (605, "10 min 5 s"), (7200, "2 h"),
-     (12_000, "3 h 20 min"), (187_200, "2 d 4 h")],
-)  # fmt: skip
-def test_a_duration_has_two_units_at_most(seconds, text):
-    assert format_duration(seconds) == text
 
 
 def points_of(svg):

@@ -69,6 +69,6 @@ def test_a_cause_without_a_remedy_needs_one():
         slow_part("network", "loss", "2 % of the packets were lost")
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (312.4, "312 s"), (3720, "1:02:00")])
+@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (312.4, "312 s"), (3720, "1 h 2 min")])
 def test_long_times_are_given_in_hours(seconds, text):
     assert time_text(seconds) == text

@@ -73,7 +73,7 @@ def state(found, now=NOON, wanted=("web1/data",), made=("web1/data",), run=None)
 
 
 def test_a_job_at_which_another_run_is_at_work_keeps_its_state_and_its_metrics():
-    why = "ada@control1 has been working on job web1/data for 0:12:00"
+    why = "ada@control1 has been working on job web1/data for 12 min"
     runs = [RUN, {**RUN, "id": "web1/etc", "name": "etc"}]
     records = [record(failures=failed("transfer", "no line")), replace(record(), id="web1/etc")]
     ids = [run["id"] for run in runs]
@@ -114,7 +114,7 @@ def test_no_secret_of_a_job_is_in_its_record():
         (record(), {}, "ok", ""),
         (record(failures=failed("prune", "no room")), {}, "failed", "prune: no room"),
         (record({**SAID, "list": {"snapshots": [OLDER, COMPLETE, ASIDE]}}), {}, "aside", "60 % are gone"),
-        (record(), {"now": NOON + 2 * DAY}, "stale", "the newest one is 2d 1:00:00 old, and stale_after is 2d 0:00:00"),
+        (record(), {"now": NOON + 2 * DAY}, "stale", "the newest one is 2 d 1 h old, and stale_after is 2 d"),
         (record(), {"now": NOON + 2 * DAY, "run": {**RUN, "stale_after": 0}}, "ok", ""),
         (record({}), {}, "stale", "there is no complete snapshot"),
         (record(), {"made": ()}, "failed", "it did not run"),

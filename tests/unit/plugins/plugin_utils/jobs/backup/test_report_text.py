@@ -50,7 +50,7 @@ WELL = health(replace(RECORD, notes=[]), "ok", [])
 NEVER = health(None, "never", [], job="db/dump")
 STALE = health(
     replace(RECORD, id="mail/spool", snapshots=1, size=None, figures={}, removed=[]),
-    "stale", ["the newest one is 3d 0:00:00 old"], "Run it.",
+    "stale", ["the newest one is 3 d old"], "Run it.",
 )  # fmt: skip
 
 LINES = """web/files: to store:/backup/a|b
@@ -67,7 +67,7 @@ failed in transfer: no room
 failed in after: a hook failed
 """
 
-LINES_ALL = """STALE mail/spool: 1 snapshot, the newest of 2026-01-01T01:30:00Z: the newest one is 3d 0:00:00 old
+LINES_ALL = """STALE mail/spool: 1 snapshot, the newest of 2026-01-01T01:30:00Z: the newest one is 3 d old
 not run yet db/dump
 ok web/files: 30 snapshots, the newest of 2026-01-01T01:30:00Z
 /srv/report.html

@@ -92,7 +92,7 @@ def test_a_comparison_measures_the_slower_tree(compared, duration, rates):
     [
         (state(seed=None), None, None, None, "no copy was made"),
         (state(), None, None, None, "no pass was made after the first copy"),
-        (state(seed={**SEED, "duration": 60.0}), None, 60.0, None, "no longer than the first copy took (0:01:00)"),
+        (state(seed={**SEED, "duration": 60.0}), None, 60.0, None, "no longer than the first copy took (1 min)"),
         (state(rates={"entries": 500.0}), None, 10.0, None, "5000 entries at 500 a second, as measured before"),
         (state(), BenchmarkRates(entries=250.0, compared=GIB), 20.0, 200.0, "as in the benchmark"),
         (state(), BenchmarkRates(250.0, GIB, 3.0, 4.0), 23.0, 204.0, "as in the benchmark"),
@@ -151,7 +151,7 @@ def of(*states, time_of=serial, **absent):
 
 def test_the_forecast_of_one_job():
     found = of(state(**KNOWN))
-    assert (found["seconds"], found["lasted"], found["with_hooks"]) == (140.0, "0:02:20", False)
+    assert (found["seconds"], found["lasted"], found["with_hooks"]) == (140.0, "2 min 20 s", False)
     assert found["why"].startswith("as long as the last pass took (40 s) and a comparison of 200.0 GiB at 2.0 GiB/s")
     assert found["why"].endswith("and the hooks besides")
 
@@ -160,7 +160,7 @@ def test_the_forecast_of_a_group_is_the_time_in_which_all_of_it_runs():
     slow = state("slow", passes=[{**PASS, "duration": 90.0}], rates={"compared": 2.0 * GIB})
     for time_of, seconds in ((serial, 330.0), (longest, 190.0)):
         found = of(state(**KNOWN), slow, time_of=time_of)
-        assert found["seconds"] == seconds and "of 2 jobs, of which slow takes longest (0:03:10: " in found["why"]
+        assert found["seconds"] == seconds and "of 2 jobs, of which slow takes longest (3 min 10 s: " in found["why"]
 
 
 def test_what_was_not_measured_is_not_known_and_the_job_is_named():
@@ -172,7 +172,7 @@ def test_what_was_not_measured_is_not_known_and_the_job_is_named():
 
 def test_a_rehearsal_of_the_whole_group_says_it_better():
     found = of(state(phases=REHEARSED), state("b", phases=SHORTER))
-    assert (found["seconds"], found["lasted"], found["with_hooks"]) == (125.0, "0:02:05", True)
+    assert (found["seconds"], found["lasted"], found["with_hooks"]) == (125.0, "2 min 5 s", True)
     assert "as in the rehearsal of 2026-01-01T02:02:05Z" in found["why"]
     assert "rehearsal" not in of(state(phases=REHEARSED), state("b", **KNOWN))["why"]
 

@@ -67,7 +67,7 @@ def test_totals_downtimes_and_hooks():
         "entries": 10, "bytes": 95, "bytes_apparent": 950, "bytes_sent": 85, "files_deleted": 3,
     }  # fmt: skip
     (stop,), (hook,) = found["downtimes"], found["hooks"]
-    assert (stop["seconds"], stop["lasted"], stop["serves"]) == (261.0, "0:04:21", "the new host")
+    assert (stop["seconds"], stop["lasted"], stop["serves"]) == (261.0, "4 min 21 s", "the new host")
     assert (hook["seconds"], hook["lasted"], hook["name"]) == (2.5, "2.5 s", "stop")
     assert report()["totals"] == {} and report()["downtimes"] == report()["hooks"] == []
 

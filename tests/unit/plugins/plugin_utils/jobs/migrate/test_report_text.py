@@ -31,7 +31,7 @@ TOTALS = {"entries": 1000, "bytes": 3 << 30, "bytes_apparent": 5 << 30, "bytes_s
 LINES = """web: old:/srv/a|b to new:/srv/`b`
 1000 entries, 3.0 GiB; sent 2.0 GiB, then 4.0 KiB, then 4.0 KiB, then 4.0 KiB (method stream, not encrypted)
 compared: the trees are the same, by content and attributes, 1000 entries
-downtime: 0:01:00, then 0:04:00
+downtime: 1 min, then 4 min
 warning: x[31m <b>
 next: Go on.
 """
@@ -45,7 +45,7 @@ next: Go on.
 
 LINES_STOPPED = """db: old:/srv/a|b to new:/srv/`b`
 1000 entries, 3.0 GiB (5.0 GiB with holes); sent 2.0 GiB (method stream)
-downtime to expect: about 0:01:40, as long as the last pass took
+downtime to expect: about 1 min 40 s, as long as the last pass took
 stopped in phase cutover: no <room> on new
 next: Go on.
 """
@@ -78,9 +78,9 @@ def switched():
         switch={"done": True, "at": "2026-01-01T03:02:00Z", "by": "root@node"},
         totals=TOTALS,
         downtimes=[
-            {"from": "2026-01-01T01:59:00Z", "to": "2026-01-01T02:00:00Z", "lasted": "0:01:00", "serves": "old",
+            {"from": "2026-01-01T01:59:00Z", "to": "2026-01-01T02:00:00Z", "lasted": "1 min", "serves": "old",
              "rehearsal": True},
-            {"from": "2026-01-01T02:59:00Z", "to": "2026-01-01T03:03:00Z", "lasted": "0:04:00", "serves": "new"},
+            {"from": "2026-01-01T02:59:00Z", "to": "2026-01-01T03:03:00Z", "lasted": "4 min", "serves": "new"},
         ],
         hooks=[{**HOOK, "name": "stop [it](http://x)", "kind": "before_cutover", "result": "done"},
                {**HOOK, "name": "start", "kind": "after_cutover", "result": "failed: no | such unit"}],
@@ -94,7 +94,7 @@ def stopped():
         "db",
         phases={"seed": SEED},
         failure={"phase": "cutover", "at": "2026-01-01T03:01:00Z", "reason": "no <room> on new"},
-        forecast={"seconds": 100.0, "lasted": "0:01:40", "why": "as long as the last pass took"},
+        forecast={"seconds": 100.0, "lasted": "1 min 40 s", "why": "as long as the last pass took"},
         totals=TOTALS,
         quiesced=True,
         quiesced_at="2026-01-01T02:59:00Z",
