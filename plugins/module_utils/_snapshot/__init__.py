@@ -12,6 +12,7 @@ What there is, and what it is called:
   time, or by size and name.
 * ``atomic_io``: small files, and the order in which they reach the disk. ``errors``: why something is not done.
 * ``history``: who made, accepted, removed or restored each snapshot, and which are gone that should be there.
+* ``room``: the room of its file system, and how much a backup must leave.
 * ``listing``: what snapshots a job has. ``predicted_states``: the same as check mode shows it, before and after.
 
 The life of a snapshot:

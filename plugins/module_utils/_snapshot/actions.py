@@ -15,7 +15,6 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple
 
 from .._core.counted import counted
-from .._core.disk_full import find_room
 from . import names, policy, rsnapshot, subset, time_zones
 from .adopt import adopt
 from .begin import Begun, begin
@@ -31,6 +30,7 @@ from .prune import prune
 from .quarantine import accept, discard
 from .repository import Series
 from .search import HistoryResult, find, history
+from .room import find_room, refuse_too_full
 from .suspicion import ChangeLimits
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ DEFAULTS: Mapping[str, Any] = {  # of all options
     "control_time": None,
     "expects": 0,  # snapshots that the control node knows; the module has no such option
     "check_level": "contents",
+    "min_free": "",  # what must be free before it begins, as the role has it; nor this one
     "check_subset": "1/1",
     **dict.fromkeys(("match", "path", "old", "new")),
     "limit": 200,
@@ -81,22 +82,6 @@ class Done(NamedTuple):
 
 def _iso(seconds: int | None) -> str | None:
     return None if seconds is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
-
-
-def _find_space(path: str) -> dict[str, int | None]:
-    """Return the room of a file system; without a fixed number of inodes, theirs is None.
-
-    Check mode makes no folder for the job, so the nearest one that exists counts.
-    """
-    while not os.path.exists(path) and path != os.path.dirname(path):
-        path = os.path.dirname(path)
-    room = find_room(path)
-    return {
-        "bytes_total": room.total,
-        "bytes_free": room.free,
-        "files_total": room.inodes,
-        "files_free": room.free_inodes,
-    }
 
 
 class ChangeResult(NamedTuple):
@@ -226,7 +211,7 @@ class _Actions:
                 }
                 for item in listing(self._series, self._now)
             ],
-            _find_space(self._series.path),
+            find_room(self._series.path)._asdict(),
         )
 
     def history(self) -> HistoryResult:
@@ -400,6 +385,8 @@ def do_action(
                 news = enter_news(series, now) if changes else []
                 actions = _Actions(options, series, now, holders, dry, beside)
                 actions.warnings += news
+        if action == "begin" and options["min_free"]:
+            refuse_too_full(repository, options["min_free"])
                 result = getattr(actions, action)()._asdict()
                 actions.warnings += [series.unnoted] if series.unnoted else []
                 if changes:

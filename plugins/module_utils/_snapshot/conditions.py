@@ -85,7 +85,7 @@ def parse_conditions(written: Mapping[str, object]) -> Conditions:
     return Conditions(
         tuple(make(given[name]) for name, make in makers.items() if name in given),
         kind,
-        *(_size(name, given[name]) if name in given else None for name in ("size_min", "size_max")),
+        *(parse_size(name, given[name]) if name in given else None for name in ("size_min", "size_max")),
         *(_number(name, given[name]) if name in given else None for name in ("owner", "group")),
         *(_time(name, given[name]) if name in given else None for name in ("newer", "older")),
     )
@@ -187,7 +187,8 @@ def _half(name: str, text: str) -> Refused:
     return Refused(f"{name} {text!r} has half of a surrogate pair, which is no character. Correct it")
 
 
-def _size(name: str, text: str) -> int:
+def parse_size(name: str, text: str) -> int:
+    """Return the bytes that the option ``name`` says, such as ``10G``. Raises Refused."""
     found = _SIZE.fullmatch(text.strip())
     if found is None:
         raise Refused(f"{name} is {text!r}. Write bytes, such as 1048576, or 1M, 10G")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import policy, subset
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import policy, room, subset
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names import check_part
 
@@ -201,6 +201,8 @@ def _about_figures(job: Mapping[str, Any], _groups: Groups) -> list[str]:
     found = _refused(policy.span, str(job.get("stale_after") or ""), "stale_after")
     if job.get("check_subset"):
         found += _refused(subset.parse, str(job["check_subset"]))
+    if job.get("min_free"):
+        found += _refused(room.parse_least_free, str(job["min_free"]))
     for limit in ("shrink_limit", "change_limit"):
         try:
             if not 0 <= float(job.get(limit, 50)) <= 100:

@@ -81,6 +81,7 @@ class Run(TypedDict):
     check_subset: str  # empty: nothing is checked
     check_level: str
     stale_after: int | None  # seconds
+    min_free: str  # of the repository's file system, before it begins; empty: nothing
     priority: int
     link: str  # that the data uses; empty: what the variables of its hosts say
     before: list[Mapping[str, Any]]  # hooks, also those of all jobs
@@ -176,6 +177,7 @@ def _run(job: Mapping[str, Any], host: str, direction: str) -> Run:
         "check_subset": job.get("check_subset") or "",
         "check_level": job.get("check_level") or "contents",
         "stale_after": policy.span(job.get("stale_after") or "", "stale_after"),
+        "min_free": str(job.get("min_free") or ""),
         "priority": int(job.get("priority") or 0),
         "link": str(job.get("link") or ""),
         "before": list(job.get("before") or []),

@@ -369,7 +369,8 @@ class BackupWorkflow:
         ended = {"ended_run": self.state.ended_claim} if self.state.ended_claim else {}
         takeover = {"takeover": True} if self._services.takeover else {}
         known = expected_snapshots(self._run, self._before)
-        return {"run": self.state.claim, **ended, **takeover, **({"expects": known} if known else {})}
+        least = {"min_free": self._run["min_free"]} if self._run["min_free"] else {}
+        return {"run": self.state.claim, **ended, **takeover, **({"expects": known} if known else {}), **least}
 
     def _finish(self) -> Workflow:
         """Complete the snapshot, and do what follows in the same execution.

@@ -46,7 +46,7 @@ def job(**changes) -> dict:
             )
         ],
         [job(method="stream"), job(name="etc", src="/etc", method="rsync", trust="full")],
-        [job(stale_after="36h", check_subset="1/7", bwlimit="10M", shrink_limit=100)],
+        [job(stale_after="36h", check_subset="1/7", bwlimit="10M", shrink_limit=100, min_free="10%")],
     ],
 )
 def test_good_jobs_have_no_problem(jobs):
@@ -81,6 +81,7 @@ def test_good_jobs_have_no_problem(jobs):
         ([job(keep={"dayly": 7})], ["no rule dayly"]),
         ([job(keep={"within": "a week"})], ["within is 'a week'"]),
         ([job(stale_after="2 days")], ["stale_after is '2 days'"]),
+        ([job(min_free="100%")], ["min_free is '100%'", "from 0 to 99"]),
         ([job(check_subset="7")], ["the subset '7'"]),
         ([job(bwlimit="fast")], ["bwlimit", "'fast' is no rate"]),
         ([job(shrink_limit=101)], ["shrink_limit is 101"]),

@@ -292,6 +292,13 @@ def test_a_repository_without_the_snapshots_of_the_last_run_is_another_disk(worl
         assert world.reports[-1].newest and "mounted" in world.reports[-1].failures[0].reason
 
 
+def test_a_repository_that_is_too_full_fails_the_backup_and_is_pruned(world: World):
+    world.answers["begin"] = HostFailed("the file system is too full", "vault")
+    world.live(min_free="10%")
+    assert dict(world.asked)["begin"]["min_free"] == "10%"
+    assert world.actions == ["begin", "list", "prune"] and "too full" in world.reports[-1].failures[0].reason
+
+
 def test_another_run_that_makes_it_stops_it_and_keeps_its_claim(world: World):
     other = process_of(os.getppid())
     claim(BackupStore(str(world.folder), writes=True).claim_path("web/data"), other, "making this backup")
