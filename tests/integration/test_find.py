@@ -49,7 +49,17 @@ def test_what_was_lost_is_found(hosts: Testbed, playbooks: Playbooks) -> None:
     assert "has 'etc/App.conf'" in find(2, **where, find_history="etc/App.conf").output
     assert "nothing says what to find" in find(2).output
     assert "Give find_host and find_job" in find(2, find_history="lost.txt").output
+    changes = find(**where, find_diff="latest").output
+    assert f"{second} compared with {first}:" in changes and "- lost.txt (f, 5000 bytes)" in changes
+    assert "1 removed, 5000 bytes" in changes and "- etc/app.conf (f, 3 -> 3 bytes)" in changes
+    assert "there is no snapshot 2000" in find(2, **where, find_diff="2000-01-01T000000Z").output
     assert refusal.everything(hosts) == before
+
+    lost = {"restore_from": "alpha", "restore_job": "data", "restore_path": "lost.txt", "backup_jobs": backups.jobs}
+    refused = playbooks.run("longhaul.fleet.restore", **lost)
+    assert f"The newest snapshot that has it is {first}: set restore_when={first}" in refused.failures[-1]
+    playbooks.run("longhaul.fleet.restore", **lost, restore_when=first).expect_success()
+    assert (tree / "lost.txt").read_text() == "x" * 5000, "it goes to its own place, which was free"
 
     task = {"action": "diff", "repository": REPOSITORY, "host": "alpha", "job": "data"}
     run = playbooks.run([{"name": "Compare", "longhaul.fleet.snapshot": task}], hosts="beta").expect_success()

@@ -29,8 +29,8 @@ from .predicted_states import States
 from .prune import prune
 from .quarantine import accept, discard
 from .repository import Series
-from .search import HistoryResult, find, history
 from .room import find_room, refuse_too_full
+from .search import HistoryResult, find, history
 from .suspicion import ChangeLimits
 
 if TYPE_CHECKING:
@@ -378,6 +378,8 @@ def do_action(
             raise Refused(f"the action {action} is about one job: give host and job")
         if action == "begin" and options["expects"]:
             _refuse_other_disk((repository, host, job), options["expects"])
+        if action == "begin" and options["min_free"]:
+            refuse_too_full(repository, options["min_free"])
         with Series(repository, host, job, create=changes and action in ("begin", "adopt_rsnapshot")) as series:
             now = int(time.time())
             series.by = options["by"]
@@ -385,8 +387,6 @@ def do_action(
                 news = enter_news(series, now) if changes else []
                 actions = _Actions(options, series, now, holders, dry, beside)
                 actions.warnings += news
-        if action == "begin" and options["min_free"]:
-            refuse_too_full(repository, options["min_free"])
                 result = getattr(actions, action)()._asdict()
                 actions.warnings += [series.unnoted] if series.unnoted else []
                 if changes:

@@ -15,13 +15,15 @@ from dataclasses import dataclass, field, replace
 from typing import Iterable
 
 from .._model.entry import DIRECTORY, REGULAR
-from .._model.paths import components, escape, join
+from .._model.entry_codec import ManifestError
+from .._model.paths import components, escape, join, order
 from .._tree.dirfd import Root
 from . import names
 from .check import CONTENTS, STRUCTURE, Report, check_files, check_structure
 from .check_contents import check_contents
 from .errors import Refused
 from .listing import UNFINISHED
+from .manifest import ManifestReader
 from .read_lock import open_to_read
 from .repository import Series, SnapshotFolder
 from .subset import NONE, Below
@@ -61,7 +63,7 @@ def inspect_path(series: Series, name: str, path: bytes, level: str) -> Inspecti
         if folder == names.UNFINISHED or not check_structure(series, snapshot, found.report):
             found.kind = _kind_on_disk(snapshot, path)
             return found
-        _count(snapshot, path, found)
+        _count(series, snapshot, path, found)
         found.checked = level
         if level != STRUCTURE:
             check_files(snapshot, found.report, Below(path))
@@ -77,7 +79,7 @@ def _unknown(series: Series, name: str) -> Refused:
     return Refused(f"{series.path} has no snapshot {name} (any more). There are: {there}")
 
 
-def _count(snapshot: SnapshotFolder, path: bytes, found: Inspection) -> None:
+def _count(series: Series, snapshot: SnapshotFolder, path: bytes, found: Inspection) -> None:
     below = Below(path)
     found.entries = found.files = found.bytes = 0
     with snapshot.manifest() as manifest:
@@ -89,17 +91,39 @@ def _count(snapshot: SnapshotFolder, path: bytes, found: Inspection) -> None:
                     found.files += 1
                     found.bytes += record.entry.size
     if not found.kind:
-        raise _no_path(snapshot, path)
+        raise _no_path(series, snapshot, path)
 
 
-def _no_path(snapshot: SnapshotFolder, path: bytes) -> Refused:
+def _no_path(series: Series, snapshot: SnapshotFolder, path: bytes) -> Refused:
+    there = f"there is no '{escape(path)}' in the snapshot {snapshot.name}, so there is nothing to restore."
+    holder = _find_holder(series, path)
+    if holder:
+        return Refused(f"{there} The newest snapshot that has it is {holder}: set restore_when={holder}")
     with snapshot.manifest() as manifest:
         meant = suggest_paths(path, (record.entry.path for record in manifest.records()))
     hint = f"Did you mean {', '.join(map(escape, meant))}?" if meant else "Nothing in it has a name like that."
     return Refused(
-        f"there is no '{escape(path)}' in the snapshot {snapshot.name}, so there is nothing to restore. {hint} A path "
-        "is written from the root of the tree that was backed up"
+        f"{there} No other snapshot has it. {hint} A path is written from the root of the tree that was backed up"
     )
+
+
+def _find_holder(series: Series, path: bytes) -> str:
+    """Return the newest snapshot that has a path, complete ones before those set aside; empty if none has."""
+    for name in [*reversed(series.named()), *reversed(series.named(names.ASIDE))]:
+        with contextlib.suppress(ManifestError, OSError):
+            with open_to_read(series, name) as snapshot, snapshot.manifest() as manifest:
+                if _has(manifest, path):
+                    return name
+    return ""
+
+
+def _has(manifest: ManifestReader, path: bytes) -> bool:
+    """Return whether a manifest has a path. Nothing behind it is read."""
+    key = order(path)
+    for block in manifest.blocks():
+        if order(block.paths[-1]) >= key:
+            return path in block.paths
+    return False
 
 
 def _kind_on_disk(snapshot: SnapshotFolder, path: bytes) -> str:

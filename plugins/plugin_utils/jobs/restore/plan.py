@@ -85,8 +85,20 @@ class Target:
     occupies: str  # must not be there yet
 
 
-def find_target(request: RestoreRequest, options: RestoreOptions, snapshot: str, kind: str) -> Target:
-    """Return the paths for the transfer of a path of this ``kind``. Raise Refusal for one that cannot be restored.
+def find_targets(request: RestoreRequest, options: RestoreOptions, snapshot: str, kind: str) -> list[Target]:
+    """Return the paths for the transfer of a path of this ``kind``, in the order in which they are tried.
+
+    A single file goes to its own place if that is free, and beside it if it is not. Raise Refusal for what cannot be
+    restored.
+    """
+    beside = _find_target(request, options, snapshot, kind)
+    if kind != "file" or options.dest or options.over:
+        return [beside]
+    return [Target(beside.src, f"{os.path.dirname(request.origin).rstrip('/')}/", request.origin), beside]
+
+
+def _find_target(request: RestoreRequest, options: RestoreOptions, snapshot: str, kind: str) -> Target:
+    """Return the paths for the transfer, over the original if the options say so.
 
     The contents of a directory, and a file as itself, arrive in the folder ``dest``.
     """

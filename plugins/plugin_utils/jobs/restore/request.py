@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.paths import unescape
+
 from ...common.argument_spec import spec_of_role
 from ...common.paths import goes_back, within
 from ...common.refusal import Refusal
@@ -213,7 +215,8 @@ def _which(variable: str, what: str, found: Sequence[str]) -> str:
 
 
 def _path(path: str, sources: Mapping[str, str], problems: list[str]) -> tuple[str, str]:
-    """Return the path in the tree, and its path on the host."""
+    """Return the path in the tree, and its path on the host. It may be written as results of a search show it."""
+    path = os.fsdecode(unescape(path))
     absolute, names = path.startswith("/"), [name for name in path.split("/") if name not in ("", ".")]
     if ".." in names:
         problems.append(f"restore_path {path} has '..' in it: write the path without")

@@ -38,7 +38,7 @@ from .plan import (
     accept_destination,
     accept_snapshot,
     failure_of_snapshot,
-    find_target,
+    find_targets,
     must_predict,
     parse_check,
     refuse_occupied,
@@ -97,15 +97,22 @@ class RestoreWorkflow:
         warning = accept_snapshot(found, snapshot.name, options.damaged)
         if warning:
             self._say(warning)
-        target = find_target(self._request, options, snapshot.name, found.kind)
         if options.consistent and found.kind != "directory":
             raise Refusal(
                 "Nothing was restored: restore_consistent loads the dumps of a folder. Name it in restore_path"
             )
-        is_free = self._inspect_destination(target)
-        report = self._make_report(snapshot, found, target)
-        earlier = "" if is_free else self._read_state(report)
-        if must_predict(options.over, is_free, earlier) and self._would_change(target, found.kind):
+        targets = find_targets(self._request, options, snapshot.name, found.kind)
+        for target in targets:
+            is_free = self._inspect_destination(target)
+            report = self._make_report(snapshot, found, target)
+            earlier = "" if is_free else self._read_state(report)
+            is_last = target is targets[-1]
+            if not must_predict(options.over, is_free, earlier if is_last else ""):
+                break
+            # What is at the own place of a file is the user's, unless an earlier run has restored it.
+            if (earlier or is_last) and not self._would_change(target, found.kind):
+                break
+        else:
             raise refuse_occupied(host, target.occupies, found.kind)
         report, _unwritten = self._write(report)
         try:

@@ -140,6 +140,22 @@ def test_a_path_that_is_not_there_is_refused_with_what_may_be_meant(two, path, m
     assert meant in str(refused.value) and SECOND in str(refused.value)
 
 
+def test_a_path_that_is_gone_is_refused_with_the_newest_snapshot_that_has_it(two):
+    os.unlink(two.source / "d/deep")
+    third = two.backup().name
+    os.unlink(two.source / "top")
+    fourth = two.backup().name
+    for asked, path, holder in ((fourth, b"d/deep", SECOND), (fourth, b"top", third), (FIRST, b"d/new", "")):
+        with pytest.raises(Refused) as refused:
+            see(two, asked, path)
+        said = str(refused.value)
+        assert (f"has it is {holder}: set restore_when={holder}" in said) == bool(holder)
+        assert ("No other snapshot has it." in said) != bool(holder)
+    two.path(SECOND, names.MANIFEST).write_bytes(b"torn")
+    with pytest.raises(Refused, match=f"set restore_when={FIRST}"):
+        see(two, fourth, b"d/deep")
+
+
 TREE = [b"", b"2026", b"2026/11", b"2026/11/a.jpg", b"2026/11/b.jpg", b"2026/12", b"Photos", b"Photos/a.jpg", b"x\xff"]
 
 

@@ -17,7 +17,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.restore.plan i
     accept_destination,
     accept_snapshot,
     failure_of_snapshot,
-    find_target,
+    find_targets,
     must_predict,
     parse_check,
     refuse_occupied,
@@ -35,9 +35,13 @@ TORN = {"path": "etc/group", "detail": "its contents differ", "intact_in": ["202
 ITSELF = {"path": None, "detail": "its manifest is gone", "intact_in": []}
 
 
-def target(kind, jobs=ETC, snapshot=NAME, **given) -> Target:
+def targets(kind, jobs=ETC, snapshot=NAME, **given) -> list[Target]:
     options = make_options(**given)
-    return find_target(complete_request(options, jobs, GROUPS), options, snapshot, kind)
+    return find_targets(complete_request(options, jobs, GROUPS), options, snapshot, kind)
+
+
+def target(kind, jobs=ETC, snapshot=NAME, **given) -> Target:
+    return targets(kind, jobs, snapshot, **given)[-1]
 
 
 def refusal(found, accepts_damage=False) -> str:
@@ -103,6 +107,27 @@ def test_an_answer_of_another_shape_is_none(answer):
 )
 def test_where_it_goes(given, kind, src, dest, occupies):
     assert target(kind, **given) == Target(TREE + src, dest, occupies)
+
+
+@pytest.mark.parametrize(
+    "given, kind, own",
+    [
+        ({"path": "ssh/key"}, "file", Target(f"{TREE}/ssh/key", "/etc/ssh/", "/etc/ssh/key")),
+        ({"path": "ssh/key", "to": "vault"}, "file", Target(f"{TREE}/ssh/key", "/etc/ssh/", "/etc/ssh/key")),
+        ({"path": "ssh/key", "over": True}, "file", None),
+        ({"path": "ssh/key", "dest": "/tmp"}, "file", None),
+        ({"path": "ssh"}, "directory", None),
+        ({}, "directory", None),
+    ],
+)
+def test_only_a_single_file_may_go_to_its_own_place(given, kind, own):
+    tried = targets(kind, **given)
+    assert tried[:-1] == ([own] if own else []) and len(tried) == (2 if own else 1)
+
+
+def test_a_file_at_the_top_goes_to_the_root():
+    jobs = [{"name": "all", "host": "web1", "src": "/", "repository": VAULT}]
+    assert targets("file", jobs, path="/swapfile")[0].dest == "/"
 
 
 def test_a_whole_system_goes_beside_too():

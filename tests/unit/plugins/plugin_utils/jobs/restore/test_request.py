@@ -33,6 +33,8 @@ def ask(jobs=None, **given):
         ({"job": "etc", "path": "/etc/ssh/"}, ("web1", "etc", "ssh", "web1", "/etc/ssh")),
         ({"job": "etc", "path": "/"}, ("web1", "etc", "", "web1", "/etc")),
         ({"job": "etc", "path": "./ssh//keys"}, ("web1", "etc", "ssh/keys", "web1", "/etc/ssh/keys")),
+        ({"job": "etc", "path": "a\\#012b"}, ("web1", "etc", "a\nb", "web1", "/etc/a\nb")),  # as a search shows it
+        ({"job": "etc", "path": "."}, ("web1", "etc", "", "web1", "/etc")),
         ({"client": "web1", "job": "data", "to": "web2"}, ("web1", "data", "", "web2", "/srv/data")),
         ({"job": "db", "path": "dumps/new"}, ("db1", "db", "dumps/new", "db1", "/srv/dumps/new")),
         ({"job": "db", "path": "/var/lib/db/x"}, ("db1", "db", "db/x", "db1", "/var/lib/db/x")),

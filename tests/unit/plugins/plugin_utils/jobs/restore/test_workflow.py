@@ -58,7 +58,8 @@ class Bench:
         if step.get("action") == "restored":
             self.noted.append(step["options"])
             return self.note_answer
-        return self.answers[step["do"]]
+        answer = self.answers[step["do"]]
+        return answer(step) if callable(answer) else answer
 
     def session(self, _source: Any, _dest: Any, options: Any, check: bool, *_others: Any) -> Any:
         """Return a transfer."""
@@ -71,11 +72,11 @@ class Bench:
             raise result
         return dict(result)
 
-    def run(self, check: bool = False, **given: Any) -> Any:
+    def run(self, check: bool = False, path: str = "", **given: Any) -> Any:
         """Restore, and return the result."""
         made = workflow.RestoreWorkflow(
-            RestoreRequest("vault", "/srv/backup", "web1", "data", "", "web1", "/srv/data"),
-            make_options(dest="/srv/data.back", **given),
+            RestoreRequest("vault", "/srv/backup", "web1", "data", path, "web1", f"/srv/data/{path}".rstrip("/")),
+            make_options(**{"dest": "/srv/data.back", **given}),
             self.runner("vault"),
             self.runner("web1"),
             Folder(str(self.folder), writes=not check),
@@ -97,10 +98,10 @@ class Bench:
 
     @property
     def report(self) -> dict[str, Any]:
-        """The report for programs; there is one for people, too."""
-        found = list(self.folder.glob("*.json"))
-        assert [path.with_suffix(".html") for path in found] == list(self.folder.glob("*.html"))
-        return json.loads(found[0].read_text()) if found else {}
+        """The report for programs that was written last; there is one for people, too."""
+        found = sorted(self.folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+        assert {path.with_suffix(".html") for path in found} == set(self.folder.glob("*.html"))
+        return json.loads(found[-1].read_text()) if found else {}
 
 
 @pytest.fixture(name="bench")
@@ -202,6 +203,46 @@ def test_a_complete_restore_is_predicted_and_made_again(bench: Bench) -> None:
     bench.run()
     assert [(check, state) for _options, check, state in bench.transfers[1:]] == [(True, "restored"), (False, "begun")]
     assert "+ a" not in bench.shown, "a prediction of a real run is for that run only"
+
+
+OWN, BESIDE = "/srv/data/a/", f"/srv/data/a/b.restored-{NAME}/"
+
+
+@pytest.mark.parametrize(
+    ("taken", "earlier", "predicted", "is_own"),
+    [
+        ([], False, None, True),
+        (["/srv/data/a/b"], False, None, False),  # what is there is not even compared
+        (["/srv/data/a/b"], True, RESULT, True),  # the same restore once more
+        (["/srv/data/a/b"], True, {**RESULT, "files_updated": 1}, False),  # it was changed since
+    ],
+)
+def test_a_file_goes_to_its_own_place_where_that_is_free(
+    bench: Bench, taken: list[str], earlier: bool, predicted: Any, is_own: bool
+) -> None:
+    bench.answers["inspect_snapshot"] = {**INTACT, "kind": "file"}
+    if earlier:
+        bench.run(path="a/b", dest="")
+    bench.answers["inspect_destination"] = lambda step: {**FREE, "free": step["occupies"] not in taken}
+    bench.transfers, bench.results = [], [*([predicted] if predicted else []), RESULT]
+    bench.run(path="a/b", dest="")
+    assert [(check, options["dest"]) for options, check, _state in bench.transfers] == [
+        *([(True, OWN)] if predicted else []),
+        (False, OWN if is_own else BESIDE),
+    ]
+
+
+def test_an_interrupted_restore_of_a_file_never_writes_over_its_own_place(bench: Bench) -> None:
+    bench.answers["inspect_snapshot"] = {**INTACT, "kind": "file"}
+    bench.results = [ControllerGone("killed"), {**RESULT, "files_updated": 1}, RESULT]
+    with pytest.raises(ControllerGone):
+        bench.run(path="a/b", dest="")
+    bench.answers["inspect_destination"] = lambda step: {**FREE, "free": step["occupies"] != "/srv/data/a/b"}
+    bench.run(path="a/b", dest="")
+    assert [(check, options["dest"]) for options, check, _state in bench.transfers[1:]] == [
+        (True, OWN),
+        (False, BESIDE),
+    ]
 
 
 def test_a_damaged_report_is_named(bench: Bench) -> None:
