@@ -161,3 +161,4 @@ class ActionModule(ConductAction):
             busy={**options["busy"], **store.read_busy(options["wanted"], options["run_id"])},
         )
         return list(made.values()), health
+            inventories=[str(one) for one in self.variables.get("ansible_inventory_sources") or ()],

@@ -52,7 +52,8 @@ def render_failures(failures: Sequence[ReportedFailure]) -> list[str]:
     for number, one in enumerate(failures):
         reason = one.reason.strip().splitlines() or ["no reason is known"]
         shown = [f"{one.name} {one.what}: {reason[0]}", *reason[1:]]
-        shown += [f"  next: {one.next.strip()}"] if one.next.strip() else []
+        advice = one.next.strip().splitlines()
+        shown += [f"  {'' if number else 'next: '}{line}" for number, line in enumerate(advice)]
         if lines and len(lines) + len(shown) > _MOST_LINES:
             return [*lines, f"... and {len(failures) - number} more, which are in the report"]
         lines += shown

@@ -6,6 +6,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -19,6 +22,7 @@ from ..failures import KeptFailure, ReportedFailure, keep_failures
 from .jobs import Run
 from .state import BackupRecord
 
+_PLAIN = re.compile(r"[\w./@%+:,-]+", re.ASCII)
 OK, FAILED, ASIDE, STALE, NEVER = STATES = ("ok", "failed", "aside", "stale", "never")
 
 
@@ -56,13 +60,15 @@ def judge(
     now: float,
     predicted: bool = False,
     busy: Mapping[str, str] = MappingProxyType({}),
+    inventories: Sequence[str] = (),
 ) -> list[JobHealth]:
     """Return the state of each run.
 
     ``runs`` are those of all jobs and ``records`` what is known of them, from whatever time. ``wanted`` are the ids of
     those that were to run now, ``made`` of those that did. ``now`` is in seconds since 1970. ``predicted``: that was
     in check mode: those that would succeed would have a new snapshot, so they are not stale. ``busy`` says of which
-    another run is at work: their last record counts.
+    another run is at work: their last record counts. ``inventories`` are those of the run, for commands that a person
+    may type.
 
     The worst counts: failed, then aside, stale, ok. ``never`` is one that has not run yet and was not to.
     """
@@ -72,8 +78,29 @@ def judge(
         record, is_made = known.get(run["id"]), run["id"] in made
         may_be_stale = not (predicted and is_made and record is not None and not record.failures)
         why_busy = "" if is_made else busy.get(run["id"], "")
-        found.append(_judge_one(run, record, run["id"] in wanted, is_made, now if may_be_stale else None, why_busy))
+        one = _judge_one(run, record, run["id"] in wanted, is_made, now if may_be_stale else None, why_busy)
+        if one.state == ASIDE and record is not None and record.aside_name:
+            one.next = tell_aside_commands(one, record.aside_name, inventories)
+        found.append(one)
     return found
+
+
+def tell_aside_commands(one: JobHealth, name: str, inventories: Sequence[str]) -> str:
+    """Return the commands by which a person looks at a snapshot that was set aside, and decides about it."""
+    place = {"repository": one.repository["path"], "host": one.host, "job": one.name}
+    options = "".join(f" -i {shlex.quote(path)}" for path in inventories)
+
+    def command(**own: str) -> str:
+        words = " ".join(f"{key}={_option(value)}" for key, value in {**own, **place}.items())
+        return f"ansible{options} {one.repository['host']} -m longhaul.fleet.snapshot -a {shlex.quote(words)}"
+
+    look, accept = command(action="diff", new=name), command(action="accept", name=name)
+    return f"Look at what differs: {look}\nThen accept the snapshot (or discard it: action=discard): {accept}"
+
+
+def _option(value: str) -> str:
+    """Return a value as Ansible reads it in a text of options."""
+    return value if _PLAIN.fullmatch(value) else json.dumps(value)
 
 
 def _judge_one(

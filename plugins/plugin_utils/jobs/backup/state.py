@@ -300,6 +300,7 @@ class BackupRecord:
     snapshot: str = ""  # empty if none was finished
     resumed: bool = False
     aside: str = ""  # what waits for a decision
+    aside_name: str = ""  # of the snapshot that does
     newest: str | None = None  # when the newest complete snapshot was begun that is not of the future
     snapshots: int | None = None  # complete ones
     figures: dict[str, int] = field(default_factory=dict)  # of the snapshot
@@ -356,6 +357,7 @@ def make_record(run: Run, state: BackupState, ended: str, before: BackupRecord |
         snapshot=finished.name,
         resumed=bool(said.begin and said.begin.resumed),
         aside=last.aside,
+        aside_name=last.aside_name,
         newest=last.newest,
         snapshots=last.snapshots,
         figures=finished.figures,
@@ -376,7 +378,8 @@ def make_record(run: Run, state: BackupState, ended: str, before: BackupRecord |
         complete = [one for one in said.list.snapshots if one.state == "complete"]
         present = [one for one in complete if not is_future(one.time, ended)]
         record.notes += _tell_future([one.name for one in complete if one not in present])
-        record.aside = _tell_aside([one for one in said.list.snapshots if one.state == "aside"])
+        waiting = [one for one in said.list.snapshots if one.state == "aside"]
+        record.aside, record.aside_name = _tell_aside(waiting), waiting[-1].name if waiting else ""
         record.newest = present[-1].time if present else None
         record.snapshots = len(complete) - len(pruned.removed)
         left = [one for one in present if one.name not in pruned.removed]

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import time
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from ansible.parsing.splitter import parse_kv
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.health import find_sick, judge, summarize
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.metrics import write_metrics
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.report_text import render_overall
@@ -70,6 +72,23 @@ def failed(step: str, reason: str) -> list[StepFailure]:
 def state(found, now=NOON, wanted=("web1/data",), made=("web1/data",), run=None):
     (entry,) = judge([run or RUN], [found] if found else [], wanted, made, now)
     return entry.state, "; ".join(entry.why)
+
+
+def test_a_snapshot_that_was_set_aside_has_the_commands_to_look_at_it_and_to_accept_it():
+    found = record({**SAID, "list": {"snapshots": [OLDER, COMPLETE, ASIDE]}})
+    (one,) = judge([RUN], [found], [RUN["id"]], [RUN["id"]], NOON, inventories=["/etc/my hosts", "b.yml"])
+    place = "repository=/srv/backup host=web1 job=data"
+    begin = "ansible -i '/etc/my hosts' -i b.yml vault -m longhaul.fleet.snapshot -a"
+    name = ASIDE["name"]
+    lines = render_failures(find_sick([one]))
+    assert lines[1:] == [
+        f"  next: Look at what differs: {begin} 'action=diff new={name} {place}'",
+        f"  Then accept the snapshot (or discard it: action=discard): {begin} 'action=accept name={name} {place}'",
+    ]
+    strange = {**RUN, "repository": {"host": "vault", "path": '/srv/it\'s "here"'}}
+    (one,) = judge([strange], [found], [], [], NOON)
+    told = shlex.split(one.next.splitlines()[0].partition(": ")[2])
+    assert parse_kv(told[-1])["repository"] == '/srv/it\'s "here"' and told[:2] == ["ansible", "vault"]
 
 
 def test_a_job_at_which_another_run_is_at_work_keeps_its_state_and_its_metrics():
