@@ -47,9 +47,9 @@ caption{text-align:left;color:var(--dim);padding:4px 0;overflow-wrap:anywhere}
 th,td{text-align:left;vertical-align:top;padding:5px 8px;border-bottom:1px solid var(--line);overflow-wrap:anywhere;
 min-width:0}
 thead th{color:var(--dim);font-weight:600;font-size:.82rem;overflow-wrap:normal;vertical-align:bottom}
-tbody th{font-weight:600}
+tbody th{font-weight:600;min-width:11em}
 tfoot th,tfoot td{font-weight:600;border-top:2px solid var(--line)}
-.n{text-align:right;font-variant-numeric:tabular-nums}
+.n{text-align:right;font-variant-numeric:tabular-nums;overflow-wrap:normal}
 code{font:.92em ui-monospace,Menlo,Consolas,monospace;overflow-wrap:anywhere;white-space:pre-wrap}
 progress{display:block;width:100%;min-width:64px;height:8px;margin-top:3px;accent-color:var(--accent)}
 .charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,330px),1fr));gap:12px;margin:10px 0}
@@ -100,7 +100,10 @@ header,main,footer{padding-left:12px;padding-right:12px}
 :root{color-scheme:light;--bg:#fff;--fg:#000;--dim:#444;--line:#bbb;--card:#fff;--accent:#1f5fbf;--good:#176b2f;
 --caution:#7d4e00;--bad:#b01c14;--rest:#ddd;--s1:#a3470a;--s2:#6b3fa0;--s3:#0f6f6b}
 @page{size:landscape;margin:10mm}
-body{font-size:8pt}
+html{font-size:9pt}
+body{font-size:1rem}
+tfoot{display:table-row-group}
+.facts{grid-template-columns:repeat(auto-fit,minmax(112px,1fr))}
 th,td{padding:2px 5px}
 header,main,footer{max-width:none;padding:0}
 figure,tr,.notices li,.facts div{break-inside:avoid}
