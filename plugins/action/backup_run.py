@@ -10,6 +10,7 @@ import os
 import secrets
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.modules import transfer
@@ -23,16 +24,20 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.state_folde
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.files import write_whole
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.prometheus import TEXTFILE_MODE
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.units import now_text
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.asking import HostQuestions, threads_for
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.controller import started_by
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import ControllerGone
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import ControllerGone, HostRunner
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.interruption import Interruption
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.preload import prepare
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.audit import make_audit, summarize_audit
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.audit_page import make_audit_page, tell_audit
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.health import (
     JobHealth,
     find_sick,
     judge,
     summarize,
 )
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.hosts import ask_for_audit
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.job_problems import refuse_jobs
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.jobs import make_runs
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.metrics import write_metrics
@@ -41,7 +46,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.report_
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.report_text import render_overall
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.run import BackupRun
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.state import BackupRecord, parse_record
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.store import BackupStore
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.store import AUDIT, BackupStore
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.failures import ReportedFailure
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.notify import RunEvent
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.notify_delivery import RunMessages
@@ -59,7 +64,7 @@ class ActionModule(ConductAction):
 
     def refuse(self, given: Mapping[str, Any], variables: Mapping[str, Any]) -> str:
         """Return what is wrong with the variables of the role, before any host is asked."""
-        if given.get("part") != "begin" or not isinstance(given.get("variables"), Mapping):
+        if given.get("part") not in ("begin", "audit") or not isinstance(given.get("variables"), Mapping):
             return super().refuse(given, variables)
         written = {**given, **given["variables"]}
         return refuse_jobs(written, variables["groups"], is_automated(variables), variables)
@@ -84,6 +89,8 @@ class ActionModule(ConductAction):
         store = BackupStore(options["folder"], writes=write)
         if options["part"] == "report":
             return self._report(options, store, say)
+        if options["part"] == "audit":
+            return self._audit(options, store, say)
         load = self._loader.load_from_file if options["part"] == "begin" else None
         planned = plan(options, self.variables, store, load)
         run = BackupRun(self, options, self.variables, say, planned, store)
@@ -159,6 +166,37 @@ class ActionModule(ConductAction):
             time.time(),
             predicted=not store.writes,
             busy={**options["busy"], **store.read_busy(options["wanted"], options["run_id"])},
+            inventories=[str(one) for one in self.variables.get("ansible_inventory_sources") or ()],
         )
         return list(made.values()), health
-            inventories=[str(one) for one in self.variables.get("ansible_inventory_sources") or ()],
+
+    def _audit(self, options: Mapping[str, Any], store: BackupStore, say: Say) -> Mapping[str, object]:
+        """Ask the repositories what they have, and all hosts for their time; write what an auditor wants to know."""
+        runs = make_runs(apply_defaults(options["jobs"], options["defaults"]), self.variables["groups"])
+        health = judge(runs, store.read_all(run["id"] for run in runs), [], [], time.time())
+        repositories: dict[str, list[str]] = {run["host"]: [] for run in runs}
+        for run in runs:
+            paths = repositories.setdefault(run["repository"]["host"], [])
+            paths += [run["repository"]["path"]] if run["repository"]["path"] not in paths else []
+        asked = HostQuestions(
+            partial(HostRunner, self, task_vars=self.variables, roles=("backup",)),
+            threads_for(int(self.variables.get("ansible_forks") or 5)),
+            lambda runner: ask_for_audit(runner, repositories[runner.name]),
+        )
+        asked.ask(repositories)
+        audit = make_audit(
+            runs,
+            health,
+            self.variables["groups"],
+            options["audit_exempt"],
+            asked.answers,
+            asked.failed,
+            now_text(),
+            options["started_by"],
+        )
+        warnings = store.report(audit.dump(), lambda earlier: make_audit_page(audit, earlier), AUDIT)
+        path = store.path_of_report(AUDIT) if store.writes else ""
+        for line in [*tell_audit(audit), *([f"Report: {path}"] if path else [])]:
+            say(line)
+        summary = summarize_audit(audit, path, check_mode=not store.writes)
+        return {"summary": summary, **({"warnings": warnings} if warnings else {})}

@@ -32,8 +32,9 @@ options:
       - V(begin) looks for mistakes in the jobs, and makes the backups whose hooks are no files of tasks.
       - V(continue) makes the others, up to the next hook that is a file of tasks.
       - V(report) writes the report on all jobs.
+      - V(audit) asks the repositories what they have, and writes the report for an auditor.
     type: str
-    choices: [begin, continue, report]
+    choices: [begin, continue, report, audit]
     required: true
   repository_hosts:
     description: The hosts to whose repositories the backups go, one after the other. Empty for all hosts, at once.
@@ -117,8 +118,8 @@ hooks:
   type: list
   elements: dict
 summary:
-  description: The figures of the run.
-  returned: O(part=report)
+  description: The figures of the run, or of the audit.
+  returned: O(part=report) and O(part=audit)
   type: dict
 failures:
   description: What has a problem. Each has C(name), C(what) became of it, the C(reason), and what to do C(next).

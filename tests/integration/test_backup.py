@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -303,6 +304,33 @@ def test_a_source_that_lost_much_is_set_aside_and_nothing_is_pruned(hosts: Testb
     assert (entry["state"], transfer["bytes_sent"], entry["figures"]["new_files"]) == ("aside", len("CONTENT 5"), 1)
     assert (loser["state"], loser["figures"]["changed"]) == ("ok", 1)
     assert compare.differences(source, backups.snapshots("may lose much")[-1]) == []
+
+    look, accept = (line.partition(": ")[2] for line in entry["next"].splitlines())
+    shown = type_command(backups, look)
+    assert '"path": "folder0/file0"' in shown and '"removed"' in shown, shown
+    type_command(backups, accept)
+    (backups.repository / "gone" / "data").mkdir(parents=True)
+    before = refusal.everything(hosts)
+    run = backups.playbooks.run("longhaul.fleet.audit", backup_jobs=backups.jobs, backup_audit_exempt=["gamma"])
+    assert run.rc == 0 and "Traceback" not in run.output, run.output
+    audit = json.loads((backups.folder / "audit.json").read_text())
+    assert (backups.folder / "audit.html").exists() and refusal.everything(hosts) == before
+    assert "Folders without a job (1)" in run.output and [one["host"] for one in audit["orphans"]] == ["gone"]
+    assert [(one["act"], one["job"]) for one in audit["decisions"][:1]] == [("accepted", "alpha/data")]
+    assert audit["decisions"][0]["by"] and audit["uncovered"] == [] and audit["unread"] == []
+    assert {one["host"]: abs(one["offset"]) < 30 for one in audit["clocks"]} == {"alpha": True, "beta": True}
+    data, loser = audit["jobs"]
+    assert (data["snapshots"], loser["pruned"] >= 1, data["rules"][0]["rule"]) == (2, True, "last")
+    assert audit["capacity"][0]["space"]["bytes_free"] > 0
+
+
+def type_command(backups: Backups, command: str) -> str:
+    """Run a command that a run has told, and return what it shows."""
+    path = f"{backups.playbooks.programs}:{os.environ['PATH']}"
+    environment = {**backups.playbooks.environment(), "PATH": path, "ANSIBLE_CALLBACKS_ENABLED": ""}
+    done = subprocess.run(shlex.split(command), capture_output=True, text=True, timeout=120, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 @pytest.mark.long

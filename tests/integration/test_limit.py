@@ -20,11 +20,12 @@ ASKED: dict[str, dict[str, Any]] = {
     "migrate": {"migrate_jobs": [JOB]},
     "verify": {"migrate_jobs": [JOB]},
     "backup": {"backup_jobs": [BACKUP]},
+    "audit": {"backup_jobs": [BACKUP]},
     "restore": {"backup_jobs": [BACKUP], "restore_dest": "/data/restored"},
     "tune": {"tune_pairs": [{"src_host": "alpha", "dest_host": "beta"}]},
     "benchmark": {"benchmark_pairs": [{"src_host": "alpha", "dest_host": "beta"}]},
 }
-ADVICE = {"backup": "backup_only", "restore": "restore_to"}
+ADVICE = {"backup": "backup_only", "audit": "Leave --limit out", "restore": "restore_to"}
 
 
 @pytest.mark.parametrize("playbook", ASKED)

@@ -18,9 +18,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.audit_page import make_audit_page
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.report_page import (
+    make_overview as make_backups,
+)
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report_facts import RunFacts, parse_report
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report_page import make_overview
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.report.model import Page
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report.page import render_page
+from ansible_collections.longhaul.fleet.tests.support.backup_examples import backup_audit, backup_health, days_ago
 from ansible_collections.longhaul.fleet.tests.support.report_examples import HOSTILE, at, fleet
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -76,15 +82,24 @@ def browser(tmp_path: Path) -> Browser:
     return Browser(tmp_path)
 
 
-def write(folder: Path, count: int, hostile: bool = False) -> Path:
-    """Write the report on so many jobs."""
+def make_page(kind: str, count: int, hostile: bool) -> Page:
+    """Return the report on so many migrations or backups, or the audit of so many backups."""
+    loud = (HOSTILE.replace("alert(1)", "window.alerted = 1") + "x" * 10_000) if hostile else ""
+    if kind == "backup":
+        return make_backups(backup_health(count, loud), days_ago(0), "ada@control")
+    if kind == "audit":
+        return make_audit_page(backup_audit(count, loud))
     reports = fleet(count)
     if hostile:
         reports[0]["identity"] = dict.fromkeys(reports[0]["identity"], HOSTILE + "x" * 10_000)
-        reports[0]["warnings"] = [HOSTILE.replace("alert(1)", "window.alerted = 1")]
-    page = make_overview([parse_report(one) for one in reports], RunFacts(at(91_000), "ada@control", "cutover"))
-    path = folder / f"{count}.html"
-    path.write_text(render_page(page), encoding="utf-8")
+        reports[0]["warnings"] = [loud]
+    return make_overview([parse_report(one) for one in reports], RunFacts(at(91_000), "ada@control", "cutover"))
+
+
+def write(folder: Path, count: int, hostile: bool = False, kind: str = "migrate") -> Path:
+    """Write such a page."""
+    path = folder / f"{kind}-{count}.html"
+    path.write_text(render_page(make_page(kind, count, hostile)), encoding="utf-8")
     return path
 
 
@@ -93,26 +108,33 @@ def size_of(picture: Path) -> tuple[int, int]:
     return struct.unpack(">II", picture.read_bytes()[16:24])
 
 
+KINDS = ("migrate", "backup", "audit")
+
+
 @pytest.mark.parametrize("count", [1, 12, 1000])
-def test_pictures_in_light_and_dark_narrow_and_wide_and_on_paper(browser: Browser, tmp_path: Path, count: int) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_pictures_in_light_and_dark_narrow_and_wide_and_on_paper(
+    browser: Browser, tmp_path: Path, kind: str, count: int
+) -> None:
     OUTPUT.mkdir(parents=True, exist_ok=True)
-    page = write(tmp_path, count)
+    page = write(tmp_path, count, kind=kind)
     for width, height in SIZES:
         for name, options in (("light", ()), ("dark", (DARK,))):
-            picture = OUTPUT / f"{count}-{width}-{name}.png"
+            picture = OUTPUT / f"{kind}-{count}-{width}-{name}.png"
             browser.run(page, f"--screenshot={picture}", f"--window-size={width},{height}", *options)
             assert size_of(picture) == (width, height)
-    paper = OUTPUT / f"{count}.pdf"
+    paper = OUTPUT / f"{kind}-{count}.pdf"
     browser.run(page, f"--print-to-pdf={paper}", "--no-pdf-header-footer")
     assert paper.read_bytes().startswith(b"%PDF-")
 
 
 @pytest.mark.parametrize("hostile", [False, True])
 @pytest.mark.parametrize("width", [500, 1600])  # the least that a headless window has, and a wide one
+@pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_wider_than_the_screen_or_loaded_or_run(
-    browser: Browser, tmp_path: Path, width: int, hostile: bool
+    browser: Browser, tmp_path: Path, kind: str, width: int, hostile: bool
 ) -> None:
-    found = browser.measure(write(tmp_path, 12, hostile), width)
+    found = browser.measure(write(tmp_path, 12, hostile, kind), width)
     assert found["scroll"] <= found["width"] and found["wide"] == [], found
     assert (found["images"], found["requests"], found["alerted"]) == (0, 0, 0), found
 

@@ -24,6 +24,7 @@ The life of a snapshot:
 * ``check``, ``check_contents``, ``subset``, ``check_run``: whether they are what their manifests say.
   ``damage``: the damaged files that were found, which no later snapshot uses.
 * ``search``, ``conditions``: find entries in all of them, and the history of a path. ``differences``: between two.
+* ``audit``: what an auditor asks of a whole repository.
 * ``inspect_path``: look at a path of one before it is restored. ``overlap``: where it goes.
 * ``rsnapshot``, ``adopt``: take the snapshots of rsnapshot over.
 * ``actions``: all of that under the names that the module ``snapshot`` has for it.

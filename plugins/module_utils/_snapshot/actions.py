@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple
 from .._core.counted import counted
 from . import names, policy, rsnapshot, subset, time_zones
 from .adopt import adopt
+from .audit import audit
 from .begin import Begun, begin
 from .check import STRUCTURE, Problem, Report
 from .check_run import check
@@ -49,8 +50,8 @@ DEFAULTS: Mapping[str, Any] = {  # of all options
     "why": "",
     "control_time": None,
     "expects": 0,  # snapshots that the control node knows; the module has no such option
-    "check_level": "contents",
     "min_free": "",  # what must be free before it begins, as the role has it; nor this one
+    "check_level": "contents",
     "check_subset": "1/1",
     **dict.fromkeys(("match", "path", "old", "new")),
     "limit": 200,
@@ -374,6 +375,12 @@ def do_action(
         if action == "find":
             found, warnings = find(repository, host, job, options["match"] or {}, options["limit"])
             return Done(found._asdict(), warnings)
+        if action == "audit":
+            audited = audit(repository, int(time.time()))
+            folders = [
+                {**one._asdict(), "decisions": [act._asdict() for act in one.decisions]} for one in audited.folders
+            ]
+            return Done({**audited._asdict(), "space": audited.space._asdict(), "folders": folders}, [])
         if not host or not job:
             raise Refused(f"the action {action} is about one job: give host and job")
         if action == "begin" and options["expects"]:

@@ -46,6 +46,8 @@ _PERIODS: dict[str, Callable[[datetime], Any]] = {
     "yearly": lambda at: at.year,
 }
 COUNTS = ("last", *_PERIODS)
+_DAY = 24 * _HOUR
+_LENGTHS = {"hourly": _HOUR, "daily": _DAY, "weekly": 7 * _DAY, "monthly": 31 * _DAY, "yearly": 366 * _DAY}  # seconds
 
 
 class Policy(NamedTuple):
@@ -79,6 +81,40 @@ def parse(keep: Mapping[str, Any]) -> Policy:
             "keep: {daily: 7, weekly: 5, monthly: 12}"
         )
     return policy
+
+
+class RuleStanding(NamedTuple):
+    """What a rule wants, and what is there."""
+
+    rule: str
+    wanted: int  # snapshots, periods with a snapshot, or seconds
+    there: int
+    is_short: bool  # less than wanted, although there are snapshots from before that time
+
+
+def compare(times: Iterable[int], policy: Policy, now: float, calendar: Calendar = utc) -> list[RuleStanding]:
+    """Return for each rule of a policy what it wants and what is there, counted back from ``now``.
+
+    Unlike ``decide``, a period without a snapshot counts as missing: of ``daily: 7``, with two nights without a backup
+    in the last week, five are there. ``times`` are those of all complete snapshots and ``now``, in seconds since 1970.
+    """
+    present = sorted(at for at in times if at <= now)
+    found = []
+    for rule in COUNTS:
+        wanted = getattr(policy, rule)
+        if not wanted:
+            continue
+        if rule == "last":
+            found.append(RuleStanding(rule, wanted, min(wanted, len(present)), False))
+            continue
+        begin = now - wanted * _LENGTHS[rule]
+        periods = {_PERIODS[rule](calendar(at)) for at in present if at > begin}
+        there = min(wanted, len(periods))
+        found.append(RuleStanding(rule, wanted, there, there < wanted and bool(present) and present[0] <= begin))
+    if policy.within:
+        there = int(min(policy.within, now - present[0])) if present else 0
+        found.append(RuleStanding("within", policy.within, there, False))
+    return found
 
 
 def compare_clocks(here: int, control_node: int) -> str:

@@ -140,7 +140,7 @@ def find(
     found: list[dict[str, object]] = []
     skipped: list[Skipped] = []
     searched = matches = total = 0
-    for one_host, one_job in _jobs(repository, host, job, skipped):
+    for one_host, one_job in find_folders(repository, host, job, skipped):
         kept = _Kept(limit)
         with contextlib.ExitStack() as stack:
             try:
@@ -275,8 +275,13 @@ def _version(record: EntryRecord) -> bytes:
     return b"".join((entry.type.encode(), record.content or entry.target))
 
 
-def _jobs(repository: str, host: str | None, job: str | None, skipped: list[Skipped]) -> Iterator[tuple[str, str]]:
-    """Yield the folders of jobs in a repository: one, those of a host, or all; name hosts that cannot be listed."""
+def find_folders(
+    repository: str, host: str | None, job: str | None, skipped: list[Skipped]
+) -> Iterator[tuple[str, str]]:
+    """Yield the host and the job of folders in a repository: one, those of a host, or all.
+
+    ``skipped`` gets hosts that cannot be listed.
+    """
     if host and job:
         yield host, job
         return

@@ -10,13 +10,14 @@ import contextvars
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
+from typing import Generic, TypeVar
 
 from ansible.errors import AnsibleError
 
 from ..common.host_text import one_line
 from ..hosts.host_runner import ControllerGone, HostRunner, fails_alone
-from .answers import HostTransfers, parse_answer
 
+T = TypeVar("T")
 _MOST_THREADS = 20  # each may run ssh twice
 
 
@@ -25,18 +26,18 @@ def threads_for(forks: int) -> int:
     return max(1, min(_MOST_THREADS, forks * 2))
 
 
-class HostQuestions:
+class HostQuestions(Generic[T]):
     """What hosts have said; a host is asked once."""
 
-    def __init__(self, runner: Callable[[str], HostRunner], threads: int, interval: float) -> None:
-        """Take what makes the runner of a host, how many are asked at once, and the interval of ``OverviewStep``."""
-        self._runner, self._threads, self._interval = runner, threads, interval
-        self.answers: dict[str, HostTransfers] = {}
+    def __init__(self, runner: Callable[[str], HostRunner], threads: int, ask: Callable[[HostRunner], T]) -> None:
+        """Take what makes the runner of a host, how many are asked at once, and what asks one and parses its answer."""
+        self._runner, self._threads, self._ask = runner, threads, ask
+        self.answers: dict[str, T] = {}
         self.failed: dict[str, str] = {}  # hosts that did not answer, and why
 
     def ask(self, hosts: Iterable[str]) -> None:
         """Ask those that were not asked yet."""
-        begun: dict[Future[HostTransfers], str] = {}
+        begun: dict[Future[T], str] = {}
         with ThreadPoolExecutor(self._threads, thread_name_prefix="host") as pool:
             for host in dict.fromkeys(hosts):
                 if host in self.answers or host in self.failed:
@@ -53,14 +54,13 @@ class HostQuestions:
             while begun:
                 self._take(begun)
 
-    def _one(self, runner: HostRunner) -> HostTransfers:
+    def _one(self, runner: HostRunner) -> T:
         try:
-            (said,) = runner.run({"do": "overview", "interval": self._interval})
-            return parse_answer(runner.name, said)
+            return self._ask(runner)
         finally:
             runner.close()
 
-    def _take(self, begun: dict[Future[HostTransfers], str]) -> None:
+    def _take(self, begun: dict[Future[T], str]) -> None:
         """Wait until a host has answered, and keep what it said."""
         for future in wait(begun, return_when=FIRST_COMPLETED).done:
             host = begun.pop(future)

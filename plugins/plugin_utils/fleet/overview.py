@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..hosts.host_runner import HostRunner
-from .answers import HostTransfers
+from .answers import HostTransfers, parse_answer
 from .asking import HostQuestions, threads_for
 from .rows import FleetTotals, Job, Row, Standing, hosts_first, hosts_next, make_rows, sum_up
 
@@ -38,7 +38,12 @@ def take_overview(
     and by the record that its destination has. Of the sources only those are asked that know more than their
     destinations: a thousand of them may have twenty.
     """
-    asked = HostQuestions(runner, threads_for(forks), interval)
+
+    def ask(one: HostRunner) -> HostTransfers:
+        (said,) = one.run({"do": "overview", "interval": interval})
+        return parse_answer(one.name, said)
+
+    asked = HostQuestions(runner, threads_for(forks), ask)
     asked.ask([*hosts_first(jobs), *hosts])
     seen = {host: answer.transfers for host, answer in asked.answers.items()}
     asked.ask(hosts_next(jobs, seen))

@@ -11,6 +11,8 @@
 * ``consistent``: dumps of databases and snapshots of the file system that a client makes before its transfers;
 * ``transfers``: the transfers of a backup, and what its snapshot must hold; ``hosts``: questions to its hosts;
 * ``store``: records, states, claims and reports on the control node;
+* ``capacity``: the room of the repositories, and when each is full; ``audit``: what they have against the jobs, and who
+  decided what; ``audit_page``: its page;
 * ``health``: the state of all jobs; ``metrics``: the same for Prometheus; ``report_text``: lines for the terminal;
   ``report_page``: the page for people.
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,12 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape im
     optional,
 )
 
+from ...common.host_text import one_line
 from ...fleet.lock import Lease, Terms, guard, guard_prediction, parse_answer
 from ...hosts.host_runner import HostFailed, HostRunner
 from ...hosts.pair import PairHosts
 from ..snapshot_answers import parse_answer as parse_snapshot_answer
+from .audit import HostAnswer, RepositoryAnswer, parse_now, parse_repository
 from .jobs import Run
 from .state import BegunSnapshot
 from .transfers import links_of, path_of
@@ -212,3 +215,30 @@ def _changed_lines(diff: Any) -> list[str]:
     before, after = (str(diff.get(when) or "").splitlines() for when in ("before", "after"))
     gone = [f"-{line}" for line in before if line not in after]
     return gone + [f"+{line}" for line in after if line not in before]
+
+
+def ask_for_audit(runner: HostRunner, repositories: Sequence[str]) -> HostAnswer:
+    """Ask a host for its time, and for what its repositories have, in one execution. Raises HostFailed.
+
+    A repository that cannot be read keeps none of the others from being told.
+    """
+    steps: list[Step] = [{"do": "overview", "interval": 0}]
+    for path in repositories:
+        steps.append({"do": "snapshot", "action": "audit", "place": [path, "", ""], "options": {}})
+    asked = time.time()
+    first, *others = runner.run(*steps)
+    answered = time.time()
+    found: dict[str, RepositoryAnswer] = {}
+    refused: dict[str, str] = {}
+    try:
+        now = last = parse_now(first)
+        for path, said in zip(repositories, others):
+            reason = optional(as_object(said, "its answer"), "refused", str)
+            if reason is not None:
+                refused[path] = one_line(reason)
+            else:
+                found[path] = parse_repository(said)
+                last = max(last, found[path].now)
+    except WrongShape as error:
+        raise HostFailed(f"its answer cannot be read: {error}", runner.name) from error
+    return HostAnswer(asked, answered, now, last, found, refused)

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
-from ...common.units import both_times, format_bytes, format_size, seconds_of
-from ...report.charts import thin
+from ...common.units import format_bytes, format_duration, format_size, seconds_of, shown_time
 from ...report.model import (
     Cell,
     Chart,
@@ -34,23 +32,24 @@ from ...report.model import (
     Table,
     Tone,
     Unit,
-    format_duration,
 )
 from ..hook_steps import HookRun
+from .capacity import (
+    RepositoryStanding,
+    capacity_fact,
+    find_repositories,
+    repository_blocks,
+    repository_notices,
+)
 from .health import ASIDE, FAILED, NEVER, OK, SICK, STALE, JobHealth
-from .state import BackupRecord, PathTransfer, RepositorySpace, RunFigures
+from .state import BackupRecord, PathTransfer, RunFigures
 
 _DAY = 86400
+_when = shown_time
 _MOST_NOTICES = 5  # in the headline: the table has all
 _MOST_DETAILS = 25  # jobs, the sick ones first; the file of each job has the rest
 _MOST_ROWS = 100
-_MOST_CURVES = 4
-_MOST_POINTS = 300  # of the room of a repository, whatever the number of its jobs
 _LONGEST_REASON = 200  # characters in the table of all jobs
-_TREND_DAYS = 30.0  # of which the day is told on which a repository is full
-_FULL = 0.05  # share of bytes or inodes below which a repository needs attention
-_FARTHEST = 3650.0  # days until one is full, beyond which a trend says nothing
-_SOON = 14.0  # days until one is full from which on it needs attention
 _STATES = {
     FAILED: ("failed", Tone.BAD),
     ASIDE: ("set aside", Tone.CAUTION),
@@ -60,30 +59,17 @@ _STATES = {
 }
 
 
-class RepositoryStanding(NamedTuple):
-    """The room of a repository, and when it will be full as far as can be told."""
-
-    name: str
-    jobs: int
-    space: RepositorySpace
-    at: str  # when that was
-    bytes_a_day: float | None  # that become less
-    days_left: float | None  # None: it does not become full, or that is not known
-    inode_days_left: float | None
-    history: Sequence[RunFigures]  # with free space, the oldest first
-
-
 def make_overview(health: Sequence[JobHealth], now: str, by: str = "", earlier: Sequence[EarlierReport] = ()) -> Page:
     """Return the page on all backups."""
     ordered = sorted(health, key=lambda one: (list(_STATES).index(one.state), not one.busy, one.id))
     repositories = find_repositories(health)
     notices = [notice for one in ordered for notice in _notices(one)]
-    notices += [notice for one in repositories for notice in _repository_notices(one)]
+    notices += [notice for one in repositories for notice in repository_notices(one)]
     notices.sort(key=lambda one: one.tone is not Tone.BAD)
     sick = sum(one.state in SICK for one in health)
     sections = [Section("Jobs", [_job_table(ordered)])]
     if repositories:
-        sections.append(Section("Repositories", _repository_blocks(repositories)))
+        sections.append(Section("Repositories", repository_blocks(repositories)))
     charts = _charts(health)
     if charts:
         sections.append(Section("Over time", [ChartRow(charts)]))
@@ -126,8 +112,6 @@ def _headline(
     size = sum(one.size or 0 for one in records)
     hosts = len({one.host for one in health})
     daily = [rate for one in records if (rate := new_bytes_a_day(one.history)) is not None]
-    full = [one for one in repositories if one.days_left is not None and one.days_left <= _FARTHEST]
-    soonest = min(full, key=lambda one: one.days_left or 0.0, default=None)
     return [
         Fact("What is kept", format_bytes(size), f"{counted(len(health), 'backup', 'backups')} of {hosts} hosts"),
         Fact("Last run", _when(ends[-1]) if ends else "none yet", f"by {by}" if by else ""),
@@ -139,12 +123,7 @@ def _headline(
             f"by content, {_span(verified)}" if verified else "no check has read the contents of a snapshot yet",
         ),
         Fact("New data", f"{format_bytes(sum(daily))} a day" if daily else "not known yet"),
-        Fact(
-            "Repositories",
-            f"full in about {round(soonest.days_left or 0)} days" if soonest else "not known when full",
-            soonest.name if soonest else f"{counted(len(repositories), 'repository', 'repositories')}",
-            Tone.CAUTION if soonest and (soonest.days_left or 0.0) < _SOON else Tone.PLAIN,
-        ),
+        capacity_fact(repositories),
         Fact(
             "Needs attention",
             counted(attention, "thing", "things") if attention else "nothing",
@@ -158,10 +137,6 @@ def _span(times: Sequence[str]) -> str:
     if not times:
         return "none"
     return _when(times[-1]) if times[0] == times[-1] else f"{_when(times[0])} to {_when(times[-1])}"
-
-
-def _when(text: str | None) -> str:
-    return both_times(seconds_of(text) or 0) if text else ""
 
 
 def _notices(one: JobHealth) -> list[Notice]:
@@ -237,119 +212,6 @@ def new_bytes_a_day(history: Sequence[RunFigures]) -> float | None:
         return None
     length = (seconds_of(known[-1][0]) or 0) - (seconds_of(known[0][0]) or 0)
     return sum(count for _at, count in known[1:]) * _DAY / length if length >= _DAY / 4 else None
-
-
-# Repositories
-
-
-def find_repositories(health: Sequence[JobHealth]) -> list[RepositoryStanding]:
-    """Return the repositories whose room is known or once was, in the order of the jobs."""
-    jobs: dict[str, list[JobHealth]] = {}
-    for one in health:
-        jobs.setdefault(f"{one.repository['host']}:{one.repository['path']}", []).append(one)
-    return [_standing_of(name, members) for name, members in jobs.items()]
-
-
-def _standing_of(name: str, jobs: Sequence[JobHealth]) -> RepositoryStanding:
-    records = [one.record for one in jobs if one.record is not None]
-    history = [figures for record in records for figures in record.history if figures.bytes_free is not None]
-    history.sort(key=lambda figures: figures.at)
-    history = thin(history, _MOST_POINTS)
-    last = max((record for record in records if record.space is not None), key=lambda one: one.ended, default=None)
-    space = last.space if last is not None and last.space is not None else RepositorySpace()
-    used = used_a_day([(figures.at, float(figures.bytes_free or 0)) for figures in history])
-    inodes = used_a_day(
-        [(figures.at, float(figures.files_free)) for figures in history if figures.files_free is not None]
-    )
-    return RepositoryStanding(
-        name,
-        len(jobs),
-        space,
-        last.ended if last is not None else "",
-        used,
-        space.bytes_free / used if used and used > 0 and space.bytes_free is not None else None,
-        space.files_free / inodes if inodes and inodes > 0 and space.files_free is not None else None,
-        history,
-    )
-
-
-def used_a_day(free: Sequence[tuple[str, float]]) -> float | None:
-    """Return how much less is free each day, by the least squares of the last 30 days. None: known for too short."""
-    points = [((seconds_of(at) or 0) / _DAY, value) for at, value in free]
-    points = [(day, value) for day, value in points if day >= points[-1][0] - _TREND_DAYS]
-    if len(points) < 3 or points[-1][0] - points[0][0] < 1:
-        return None
-    middle = sum(day for day, _value in points) / len(points)
-    spread = sum((day - middle) ** 2 for day, _value in points)
-    return -sum((day - middle) * value for day, value in points) / spread if spread else None
-
-
-def _repository_notices(one: RepositoryStanding) -> list[Notice]:
-    space, found = one.space, []
-    for what, free, total, left in (
-        ("room", space.bytes_free, space.bytes_total, one.days_left),
-        ("inodes", space.files_free, space.files_total, one.inode_days_left),
-    ):
-        is_low = free is not None and total and free < _FULL * total
-        if is_low or (left is not None and left < _SOON):
-            shown = "not known" if free is None else format_bytes(free) if what == "room" else f"{free:,}"
-            when = f"; full in about {max(0, round(left))} days" if left is not None else ""
-            advice = "Prune more, or give it more room, before backups fail."
-            found.append(Notice(f"{one.name} has little {what} left", f"{shown} free{when}", advice, Tone.CAUTION))
-    return found
-
-
-def _repository_blocks(repositories: Sequence[RepositoryStanding]) -> list[PageBlock]:
-    numbers = ("Jobs", "Free", "Inodes free", "Less a day")
-    columns = [Column(title, is_number=title in numbers) for title in ("Repository", *numbers, "Full on", "Seen")]
-    table = Table("Room on the file system of each repository", columns, [_repository_row(one) for one in repositories])
-    drawn = [one for one in repositories if len(one.history) > 1][:_MOST_CURVES]
-    if not drawn:
-        return [table]
-    curves = [
-        Curve(one.name, [[Point(seconds_of(seen.at) or 0, float(seen.bytes_free or 0)) for seen in one.history]])
-        for one in drawn
-    ]
-    told = [f"{one.name} {format_bytes(one.space.bytes_free)}" for one in drawn if one.space.bytes_free is not None]
-    return [table, ChartRow([LineChart("Free space", f"At last: {', '.join(told)}.", Unit.BYTES, curves)])]
-
-
-def _repository_row(one: RepositoryStanding) -> Sequence[Cell]:
-    space = one.space
-    return (
-        Cell(one.name),
-        Cell(str(one.jobs)),
-        _free_cell(space.bytes_free, space.bytes_total, Unit.BYTES),
-        _free_cell(space.files_free, space.files_total, Unit.COUNT),
-        Cell("not known yet" if one.bytes_a_day is None else format_bytes(max(0.0, one.bytes_a_day))),
-        _full_cell(one),
-        Cell(_when(one.at) or "never"),
-    )
-
-
-def _free_cell(free: int | None, total: int | None, unit: Unit) -> Cell:
-    if free is None:
-        return Cell("not known" if unit is Unit.BYTES else "no fixed number")
-    share = free / total if total else None
-    tone = Tone.CAUTION if share is not None and share < _FULL else Tone.PLAIN
-    note = f"{100 * share:.0f} % of {unit.format(total or 0)}" if share is not None else ""
-    return Cell(unit.format(free), tone, note, share)
-
-
-def _full_cell(one: RepositoryStanding) -> Cell:
-    left = [days for days in (one.days_left, one.inode_days_left) if days is not None]
-    if not left or not one.at:
-        return Cell("not known yet" if one.bytes_a_day is None else "not by this trend")
-    days = min(left)
-    if days > _FARTHEST:
-        return Cell("in more than 10 years")
-    day = _when_day((seconds_of(one.at) or 0) + days * _DAY)
-    by = " (inodes)" if one.inode_days_left == days else ""
-    return Cell(f"{day}{by}", Tone.CAUTION if days < _SOON else Tone.PLAIN, f"in about {round(days)} days")
-
-
-def _when_day(at: float) -> str:
-    return both_times(at)[:10]
 
 
 # Over time

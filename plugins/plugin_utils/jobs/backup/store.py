@@ -17,6 +17,7 @@ from ...report.model import EarlierReport, Page
 from .state import BackupRecord, BackupState, parse_record, parse_state
 
 _OVERALL = "report"  # the name of the report on all backups
+AUDIT = "audit"  # of that for an auditor
 
 
 class BackupStore:
@@ -30,9 +31,9 @@ class BackupStore:
         """Return the path of the file that says who makes a backup."""
         return self._folder.path_of(f"state/{run_id}.json")
 
-    def path_of_report(self) -> str:
-        """Return the path of the report for people."""
-        return self._folder.path_of(f"{_OVERALL}.html")
+    def path_of_report(self, name: str = _OVERALL) -> str:
+        """Return the path of a report for people."""
+        return self._folder.path_of(f"{name}.html")
 
     def read(self, run_id: str) -> BackupRecord | None:
         """Return the last record of a backup, None if there is none. Raises Refusal if it cannot be read."""
@@ -89,17 +90,22 @@ class BackupStore:
                     found[run_id] = str(values.get("reason") or "")
         return found
 
-    def report(self, report: Mapping[str, Any], make: Callable[[Sequence[EarlierReport]], Page]) -> list[str]:
-        """Write the report on all backups, for programs and for people, and keep the one before.
+    def report(
+        self,
+        report: Mapping[str, Any],
+        make: Callable[[Sequence[EarlierReport]], Page],
+        name: str = _OVERALL,
+    ) -> list[str]:
+        """Write a report, for programs and for people, and keep the one before.
 
         Return why that could not be done: what failed of the backups must be told even so.
         """
-        keep_earlier(self._folder, _OVERALL)
-        problems = [save_page(self._folder, _OVERALL, make)]
+        keep_earlier(self._folder, name)
+        problems = [save_page(self._folder, name, make)]
         try:
-            self._folder.save(f"{_OVERALL}.json", report)
+            self._folder.save(f"{name}.json", report)
         except OSError as error:
-            problems.append(f"{self._folder.path_of(f'{_OVERALL}.json')} could not be written: {error.strerror}")
+            problems.append(f"{self._folder.path_of(f'{name}.json')} could not be written: {error.strerror}")
         return [one for one in problems if one]
 
 

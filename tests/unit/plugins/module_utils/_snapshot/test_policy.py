@@ -15,7 +15,13 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import time_zones
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.policy import Policy, decide, parse
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.policy import (
+    Policy,
+    RuleStanding,
+    compare,
+    decide,
+    parse,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -226,3 +232,40 @@ def test_policies_are_read(keep, expected):
 def test_bad_policies_are_refused(keep):
     with pytest.raises(Refused, match="policy"):
         parse(keep)
+
+
+NIGHTS = [START + day * DAY + 2 * HOUR for day in range(60)]  # a backup each night at two
+NOON = START + 59 * DAY + 12 * HOUR  # of the last day
+
+
+@pytest.mark.parametrize(
+    ("times", "policy", "rules"),
+    [
+        (NIGHTS, Policy(daily=7), [RuleStanding("daily", 7, 7, False)]),
+        (NIGHTS[:-3] + NIGHTS[-1:], Policy(daily=7), [RuleStanding("daily", 7, 5, True)]),
+        (NIGHTS[-4:], Policy(daily=7), [RuleStanding("daily", 7, 4, False)]),  # the job is younger than that
+        (NIGHTS, Policy(last=3), [RuleStanding("last", 3, 3, False)]),
+        (NIGHTS, Policy(weekly=5), [RuleStanding("weekly", 5, 5, False)]),
+        (NIGHTS, Policy(monthly=12), [RuleStanding("monthly", 12, 2, False)]),
+        (NIGHTS[:20], Policy(last=30), [RuleStanding("last", 30, 20, False)]),
+        (NIGHTS[:20], Policy(daily=7), [RuleStanding("daily", 7, 0, True)]),
+        (NIGHTS, Policy(within=3 * DAY), [RuleStanding("within", 3 * DAY, 3 * DAY, False)]),
+        ([NOON + DAY], Policy(daily=1, within=DAY),
+         [RuleStanding("daily", 1, 0, False), RuleStanding("within", DAY, 0, False)]),  # of the future
+        ([], Policy(daily=1), [RuleStanding("daily", 1, 0, False)]),
+    ],
+)  # fmt: skip
+def test_what_is_there_is_compared_with_what_the_policy_wants(times, policy, rules):
+    assert compare(times, policy, NOON) == rules
+
+
+def test_what_a_policy_keeps_of_a_backup_each_night_is_all_that_it_wants():
+    """Also in a time zone, whose days begin at another hour."""
+    policy = Policy(last=2, daily=7, weekly=5, monthly=2)
+    for zone in ("UTC", "Australia/Lord_Howe"):
+        clock = calendar(zone)
+        left: list[int] = []
+        for night in NIGHTS:
+            kept = decide([*left, night], policy, night + HOUR, clock)
+            left = [time for time, reasons in kept.items() if reasons]
+        assert not any(rule.is_short for rule in compare(left, policy, NOON, clock))

@@ -10,12 +10,11 @@ import time
 from dataclasses import replace
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.capacity import find_repositories, used_a_day
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.health import JobHealth
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.report_page import (
-    find_repositories,
     make_overview,
     new_bytes_a_day,
-    used_a_day,
 )
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.state import (
     BackupRecord,
