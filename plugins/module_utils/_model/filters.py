@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Callable, Iterable, NamedTuple, Pattern
+from typing import Callable, Iterable, NamedTuple, Pattern, Union
 
 SOURCE, DEST = "source", "dest"
 
@@ -57,10 +57,36 @@ class _Rule(NamedTuple):
     matches: Callable[[bytes, bool], bool]
 
 
+class _PathsRule:
+    """Rules of one kind, one after the other, that each name one whole path: as fast as one, however many they are."""
+
+    perishable = False
+
+    def __init__(self, include: bool, path: bytes) -> None:
+        self.include = include
+        self._paths: set[bytes] = set()
+        self._folders: set[bytes] = set()
+        self.add(path)
+
+    def add(self, path: bytes) -> None:
+        """Add a path; one that ends in a slash is that of a directory."""
+        if path.endswith(b"/"):
+            self._folders.add(path[:-1])
+        else:
+            self._paths.add(path)
+
+    def matches(self, path: bytes, is_dir: bool) -> bool:
+        """Return whether one of the rules matches."""
+        return path in self._paths or (is_dir and path in self._folders)
+
+
+_AnyRule = Union[_Rule, _PathsRule]
+
+
 class Filters:
     """A list of rules; the first one that matches a path decides about it."""
 
-    def __init__(self, source: list[_Rule], dest: list[_Rule]) -> None:
+    def __init__(self, source: list[_AnyRule], dest: list[_AnyRule]) -> None:
         self._rules = {SOURCE: source, DEST: dest}
 
     def __bool__(self) -> bool:
@@ -73,7 +99,7 @@ class Filters:
         Raises FilterError for rules that are not understood, and for merge files, CVS rules and patterns of absolute
         paths (modifier ``/``), which are not offered.
         """
-        sides: dict[str, list[_Rule]] = {SOURCE: [], DEST: []}
+        sides: dict[str, list[_AnyRule]] = {SOURCE: [], DEST: []}
         for text in rules:
             kind, modifiers, pattern = _split(text)
             if kind == "!":
@@ -81,8 +107,15 @@ class Filters:
                 continue
             matches = _matcher(os.fsencode(pattern), "!" in modifiers)
             rule = _Rule(include=kind in _INCLUDING, perishable="p" in modifiers, matches=matches)
+            whole = _whole_path(os.fsencode(pattern)) if not modifiers else None
             for side in _sides_of(kind, modifiers):
-                sides[side].append(rule)
+                last = sides[side][-1] if sides[side] else None
+                if whole is not None and isinstance(last, _PathsRule) and last.include == rule.include:
+                    last.add(whole)
+                elif whole is not None:
+                    sides[side].append(_PathsRule(rule.include, whole))
+                else:
+                    sides[side].append(rule)
         return cls(sides[SOURCE], sides[DEST])
 
     def allows(self, path: bytes, is_dir: bool, side: str = SOURCE, *, removing: bool = False) -> bool:
@@ -96,6 +129,17 @@ class Filters:
             if rule.matches(path, is_dir) and not (removing and rule.perishable):
                 return rule.include
         return True
+
+
+def _whole_path(pattern: bytes) -> bytes | None:
+    """Return the path that a pattern names as a whole, from the root; None for any other pattern."""
+    return pattern[1:] if len(pattern) > 2 and pattern.startswith(b"/") and not _WILD.search(pattern) else None
+
+
+def rule_of_path(path: str, is_dir: bool) -> str:
+    """Return the rule that includes just this path, or this directory without its contents."""
+    pattern = re.sub(r"([*?\[\\])", r"\\\1", path) if _WILD.search(os.fsencode(path)) else path
+    return f"+ /{pattern}{'/' if is_dir else ''}"
 
 
 def anchored_pattern(rule: str) -> str:
