@@ -41,7 +41,11 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.hosts i
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.job_problems import refuse_jobs
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.jobs import make_runs
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.metrics import write_metrics
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.planning import apply_defaults, plan
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.planning import (
+    apply_defaults,
+    find_defaults,
+    plan,
+)
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.report_page import make_overview
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.report_text import render_overall
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.run import BackupRun
@@ -134,7 +138,7 @@ class ActionModule(ConductAction):
         warnings = store.report(report, lambda earlier: make_overview(health, at, by, earlier))
         sick = find_sick(health)
         path = store.path_of_report() if store.writes else ""
-        summary = summarize(health, made, sick, at, path, check_mode=not store.writes)
+        summary = summarize(health, [] if options["drill_only"] else made, sick, at, path, check_mode=not store.writes)
         if options["textfile"] and store.writes:
             try:
                 write_whole(os.path.realpath(options["textfile"]), write_metrics(health), TEXTFILE_MODE)
@@ -152,7 +156,7 @@ class ActionModule(ConductAction):
 
     def _judge(self, options: Mapping[str, Any], store: BackupStore) -> tuple[list[BackupRecord], list[JobHealth]]:
         """Return the records of the backups that this run made, and how all backups are. Raises Refusal."""
-        runs = make_runs(apply_defaults(options["jobs"], options["defaults"]), self.variables["groups"])
+        runs = make_runs(apply_defaults(options["jobs"], find_defaults(options)), self.variables["groups"])
         made = {record.id: record for record in map(parse_record, options["records"])}
         for record in store.read_all(run["id"] for run in runs if run["id"] not in made):
             if record.run_id == options["run_id"]:  # of a call whose result is lost

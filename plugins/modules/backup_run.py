@@ -113,7 +113,8 @@ busy:
   returned: O(part=begin) and O(part=continue)
   type: dict
 hooks:
-  description: Files of tasks that are to be run now, each with C(job), C(id), C(host), C(file), C(timeout) and C(hidden).
+  description: Files of tasks that are to be run now, each with C(job), C(id), C(host), C(file), C(timeout), C(hidden)
+    and C(folder), which a drill has restored.
   returned: O(part=begin) and O(part=continue)
   type: list
   elements: dict

@@ -290,6 +290,54 @@ def _inspect_destination(step: steps.InspectDestination, _given: StepContext) ->
         raise StateError(f"Nothing was restored: {dest} cannot be the destination: {error}") from None
 
 
+def _choose_share(step: steps.ChooseShare, _given: StepContext) -> Mapping[str, object]:
+    """Return the share of a snapshot that a drill restores, or why there is none under ``refused``."""
+    from base64 import b64encode
+
+    from .._snapshot.drill import choose_share
+    from .._snapshot.errors import Refused, unexpected
+    from .._snapshot.repository import Series
+
+    repository, host, job = step["place"]
+    count, of = step["share"]
+    try:
+        with Series(repository, host, job) as series:
+            found = choose_share(
+                series, step["which"], step["seed"], (count, of), step["room"], step["entries"], int(time.time())
+            )
+    except Refused as refused:
+        return {"refused": str(refused)}
+    except OSError as error:
+        return {"refused": str(unexpected(error, os.path.join(repository, host, job)))}
+    return {**found._asdict(), "manifest": b64encode(found.manifest).decode()}
+
+
+def _scratch(step: steps.Scratch, _given: StepContext) -> Mapping[str, object]:
+    """Make, compare or remove the scratch folder of a drill; return why that failed under ``refused``."""
+    from base64 import b64decode
+
+    from .._snapshot import drill
+    from .._snapshot.actions import MAX_LISTED
+    from .._snapshot.errors import Refused
+
+    place, name, owner = step["place"], step["name"], step["owner"]
+    try:
+        if step["act"] == "make":
+            return drill.make_scratch(place, name, owner, step["avoid"])._asdict()
+        if step["act"] == "remove":
+            return {"removed": drill.remove_scratch(place, name, owner)}
+        report = drill.compare_scratch(place, name, owner, b64decode(step["manifest"]))
+    except Refused as refused:
+        return {"refused": str(refused)}
+    except OSError as error:
+        return {"refused": f"{place} cannot be worked on: {error.strerror or error}"}
+    return {
+        "entries": report.entries,
+        "problems": [problem.dump() for problem in list(report.problems.values())[:MAX_LISTED]],
+        "problems_total": report.problems_total,
+    }
+
+
 def _quick_digest(step: steps.QuickDigest, given: StepContext) -> Mapping[str, object]:
     """Return the ``digest`` of a tree that is read within ``seconds``, None else; after it come the steps ``then``.
 
@@ -333,6 +381,8 @@ _STEPS: Mapping[str, Callable[[Any, StepContext], object]] = {
     "snapshot": _snapshot,
     "inspect_snapshot": _inspect_snapshot,
     "inspect_destination": _inspect_destination,
+    "choose_share": _choose_share,
+    "scratch": _scratch,
     "quick_digest": _quick_digest,
     "drill_down": _drill_down,
     "look_up_owners": _look_up_owners,

@@ -169,6 +169,30 @@ if TYPE_CHECKING:
         dest: str  # the folder in which the files would arrive
         occupies: str  # the path that must not be there yet
 
+    class ChooseShare(TypedDict):
+        """See _snapshot/drill.py."""
+
+        do: Literal["choose_share"]
+        place: list[str]  # the repository, the host and the job
+        which: str  # newest or random
+        seed: str
+        share: list[int]  # how many of how many parts
+        room: int  # bytes
+        entries: int  # that can be made
+
+    class _MayCompare(TypedDict, total=False):
+        avoid: list[str]  # make: repositories and sources on this host
+        manifest: str  # compare: as base64
+
+    class Scratch(_MayCompare):
+        """The scratch folder of a drill; see _snapshot/drill.py."""
+
+        do: Literal["scratch"]
+        act: str  # make, compare or remove
+        place: str  # the folder that it is in
+        name: str
+        owner: str  # whose drills may remove it
+
     class QuickDigest(TypedDict):
         do: Literal["quick_digest"]
         request: DigestRequest
@@ -210,6 +234,8 @@ if TYPE_CHECKING:
         SnapshotStep,
         InspectSnapshot,
         InspectDestination,
+        ChooseShare,
+        Scratch,
         QuickDigest,
         LookUpOwners,
         DrillDown,
@@ -235,6 +261,8 @@ _MEMBERS: Mapping[str, Mapping[str, type]] = {
     "snapshot": {"action": str, "place": list, "options": dict},
     "inspect_snapshot": {"place": list, "name": str, "path": str, "level": str},
     "inspect_destination": {"repository": str, "dest": str, "occupies": str},
+    "choose_share": {"place": list, "which": str, "seed": str, "share": list, "room": int, "entries": int},
+    "scratch": {"act": str, "place": str, "name": str, "owner": str},
     "quick_digest": {"request": dict, "then": list},
     "look_up_owners": {"counted": dict},
     "drill_down": {**_FOLDER, "ask": str},

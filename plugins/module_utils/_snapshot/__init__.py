@@ -26,6 +26,7 @@ The life of a snapshot:
 * ``search``, ``conditions``: find entries in all of them, and the history of a path. ``differences``: between two.
 * ``audit``: what an auditor asks of a whole repository.
 * ``inspect_path``: look at a path of one before it is restored. ``overlap``: where it goes.
+* ``drill``: practise a restore: choose a share of a snapshot, and compare what arrived of it.
 * ``rsnapshot``, ``adopt``: take the snapshots of rsnapshot over.
 * ``actions``: all of that under the names that the module ``snapshot`` has for it.
 

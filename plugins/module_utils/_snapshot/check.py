@@ -34,7 +34,7 @@ from .subset import WHOLE, Below
 STRUCTURE, FILES, CONTENTS = LEVELS = ("structure", "files", "contents")
 MAX_PROBLEMS = 5000  # listed; all are counted
 
-_COMPARED = FIELDS - {"content", "links"}
+COMPARED = FIELDS - {"content", "links"}
 _OF_CONTENTS = frozenset(["type", "size", "mtime"])  # where these differ, somebody wrote to the file
 
 
@@ -170,10 +170,12 @@ def check_names(series: Series, report: Report) -> None:
             )
 
 
-def check_files(snapshot: SnapshotFolder, report: Report, below: Below = WHOLE) -> None:
-    """Compare every name of a snapshot, or those below a path, with the manifest."""
+def check_files(
+    snapshot: SnapshotFolder, report: Report, below: Below = WHOLE, compared: frozenset[str] = COMPARED
+) -> None:
+    """Compare every name of a snapshot, or those below a path, with the manifest, by the fields of ``compared``."""
     data_fd = snapshot.open_data()
-    describer = Describer(_COMPARED, times=units_of(data_fd))  # a repository may have been copied to a coarser disk
+    describer = Describer(compared, times=units_of(data_fd))  # a repository may have been copied to a coarser disk
 
     def fail(path: bytes, error: OSError) -> None:
         if not isinstance(error, PermissionError):

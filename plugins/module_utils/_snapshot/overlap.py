@@ -36,10 +36,11 @@ def overlap(one: str, other: str) -> bool:
 
     Symbolic links are followed, and folders are compared by device and inode: bind mounts have the same.
     """
-    return _is_within(one, other) or _is_within(other, one)
+    return is_within(one, other) or is_within(other, one)
 
 
-def _is_within(path: str, folder: str) -> bool:
+def is_within(path: str, folder: str) -> bool:
+    """Return whether a path leads to a folder or into it; as ``overlap`` compares them."""
     try:
         wanted = os.stat(folder)
     except OSError:

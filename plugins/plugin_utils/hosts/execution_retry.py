@@ -40,10 +40,11 @@ READING = frozenset(
             "drill_down",
             "look_up_owners",
         ),
-        *("inspect_snapshot", "inspect_destination"),
+        *("inspect_snapshot", "inspect_destination", "choose_share"),
     ]
 )
 _SHORT_ACTIONS = ("list", "begin")  # with snapshots; the others may read or remove whole trees
+_LONG_STEPS = ("sync", "inspect_snapshot", "choose_share", "scratch")  # that may read or remove whole trees
 LONG = 86400.0  # seconds for these
 _TURNED_AWAY = ("kex_exchange_identification", "Exceeded MaxStartups", "Not allowed at this time")
 _BECOME = "waiting for privilege escalation prompt"
@@ -85,9 +86,7 @@ def longest_answer(steps: Iterable[Mapping[str, object]], short: float) -> float
         inside = longest_answer(then, short) if isinstance(then, (list, tuple)) else 0.0
         waits = [step[name] for name in ("wait", "seconds", "interval") if name in step]
         longest += sum(one for one in waits if isinstance(one, (int, float)))
-        is_long = step["do"] in ("sync", "inspect_snapshot") or (
-            step["do"] == "snapshot" and step.get("action") not in _SHORT_ACTIONS
-        )
+        is_long = step["do"] in _LONG_STEPS or (step["do"] == "snapshot" and step.get("action") not in _SHORT_ACTIONS)
         longest = max(longest, inside, LONG if is_long else 0.0)
     return longest
 

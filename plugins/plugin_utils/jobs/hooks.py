@@ -67,6 +67,7 @@ class Hook:
     timeout: float | None = None  # seconds
     become: bool | None = None  # None: as the variables of the host say
     hidden: bool = False  # only its name may be shown
+    folder: str = ""  # in which a command runs; empty: that of Ansible
 
 
 class HookResult(NamedTuple):
@@ -92,6 +93,7 @@ def read_hook(written: Mapping[str, Any]) -> Hook:
         timeout=float(written["timeout"]) if written.get("timeout") else None,
         become=None if written.get("become") is None else bool(written["become"]),
         hidden=is_hidden(written),
+        folder=str(written.get("folder") or ""),
     )
 
 
@@ -207,7 +209,9 @@ def read_result(answer: Mapping[str, Any], has_rc: bool = True) -> HookResult:
 
 def _run_once(runner: HostRunner, hook: Hook) -> Mapping[str, object]:
     if hook.command:
-        return runner.run_once(_COMMAND, {"argv": list(hook.command)})
+        return runner.run_once(
+            _COMMAND, {"argv": list(hook.command), **({"chdir": hook.folder} if hook.folder else {})}
+        )
     module, args = hook.module, dict(hook.args)
     if _base_name(module) in _CHOSEN:
         module, args = _choose_module(runner, _base_name(module), args)

@@ -99,6 +99,9 @@ CASES = [
     ("LonghaulBackupTooOld", {"backup_newest_timestamp_seconds" + BACKUP: "0x3000"}, "47h", False),
     ("LonghaulBackupNever", {"backup_state" + labelled(BACKUP, state="never"): "1x3000"}, "49h", True),
     ("LonghaulBackupNever", {"backup_state" + labelled(BACKUP, state="never"): "1x3000"}, "47h", False),
+    ("LonghaulRestoreNotPractised", {"backup_drill_success" + BACKUP: "0x20"}, "10m", True),
+    ("LonghaulRestoreNotPractised", {"backup_drill_success" + BACKUP: "1x20"}, "10m", False),
+    ("LonghaulRestoreNotPractised", {"backup_drill_timestamp_seconds" + BACKUP: "0x22000"}, "361h", True),
     *(
         ("LonghaulBackupShrank", {"backup_gone" + BACKUP: f"{gone}x9", "backup_entries" + BACKUP: "10x9"}, "5m", fires)
         for gone, fires in ((30, True), (3, False))

@@ -9,6 +9,8 @@
 * ``jobs``: what each job means; ``job_problems``: what is wrong with the jobs; ``planning``: the backups of a run;
 * ``run``: one call of the action backup_run, which drives the workflows with ``fleet/scheduler``;
 * ``consistent``: dumps of databases and snapshots of the file system that a client makes before its transfers;
+* ``drill``: drills, which practise a restore: when one is due, its record, and what hosts say of it; ``drill_run``: its
+  steps;
 * ``transfers``: the transfers of a backup, and what its snapshot must hold; ``hosts``: questions to its hosts;
 * ``store``: records, states, claims and reports on the control node;
 * ``capacity``: the room of the repositories, and when each is full; ``audit``: what they have against the jobs, and who

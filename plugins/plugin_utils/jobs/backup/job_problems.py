@@ -24,7 +24,8 @@ from ..mistakes import check_by_spec, check_jobs, find_misspelt, refuse_variable
 from ..notify import find_notify_problems
 from ..selection import at_most, explain_missing, read_names
 from .consistent import find_consistent_problems
-from .jobs import OF_ONE_JOB, SET_BY_ROLE, Groups, clients, given_paths, paths
+from .drill import read_drill
+from .jobs import OF_ONE_JOB, SET_BY_ROLE, Groups, clients, find_used_folders, given_paths, make_runs, paths
 
 HOOK_HOSTS = ("client", "repository", "localhost")
 _HOOK_KINDS = ("command", "module", "tasks")
@@ -73,7 +74,7 @@ def refuse_jobs(
             values["backup_only"],
             automated,
             hooks,
-            values["backup_defaults"],
+            {**({"drill": values["backup_drill"]} if values["backup_drill"] else {}), **values["backup_defaults"]},
             spec["backup_jobs"]["options"],
         )
     return refuse_variables(_ROLE, problems)
@@ -97,6 +98,7 @@ def find_problems(
     found = [problem for name, those in hooks.items() for problem in _problems_of_hooks(name, those, groups)]
     seen: dict[str, int] = {}
     named: set[str] = set()
+    sound: list[Mapping[str, Any]] = []
     for number, one in enumerate(check_jobs(jobs, spec, _NEEDED, _GUIDE), 1):
         job, own = {**defaults, **one.checked.values}, [*one.checked.problems]
         named.update(_hosts(job, groups))
@@ -106,7 +108,10 @@ def find_problems(
             other = seen.setdefault(f"{host}/{job['name']}", number)
             if other != number:
                 own.append(f"job number {other} has this name on {host}, too, and both would write to one folder")
+        sound += [] if own else [job]
         found += one.tell(own)
+    if not found:
+        found += _about_drill_folders(sound, groups)
     known = {word for run in seen for word in (run, *run.split("/", 1))}
     return [
         *at_most(found),
@@ -238,6 +243,34 @@ def _about_consistent(job: Mapping[str, Any], _groups: Groups) -> list[str]:
     return find_consistent_problems(job, paths(job))
 
 
+def _about_drill(job: Mapping[str, Any], groups: Groups) -> list[str]:
+    drill = job.get("drill")
+    if not drill:
+        return []
+    if not isinstance(drill, Mapping):
+        return ["drill is no dictionary such as {every: 7d, share: 1/200, into: {host: HOST, path: PATH}}"]
+    found = _refused(read_drill, drill, "client", "repository")
+    host = (drill.get("into") or {}).get("host") if not found else None
+    if host and host not in ("client", "repository") and host not in groups["all"]:
+        found.append(f"into of drill names {host}, which is neither client nor repository nor in the inventory")
+    return found + (
+        _problems_of_hooks("validate of drill", [drill["validate"]], groups) if drill.get("validate") else []
+    )
+
+
+def _about_drill_folders(jobs: Sequence[Mapping[str, Any]], groups: Groups) -> list[str]:
+    """Return why drills cannot restore where they are to, by the paths alone; the host itself follows links."""
+    runs = make_runs(jobs, groups)
+    return [
+        f"job {run['name']}: into of drill is {drill.path} on {drill.host}, which is in {used}, a repository or a "
+        "source of a backup there. Name another folder"
+        for run in runs
+        for drill in ([run["drill"]] if run["drill"] else [])
+        for used in find_used_folders(runs, drill.host)
+        if within(drill.path, used)
+    ]
+
+
 def _about_transfer(job: Mapping[str, Any], _groups: Groups) -> list[str]:
     own = {"src": "/", "dest": "/", "link_dest": ["/"], "trust": job.get("trust") or NONE}
     return find_transfer_problems(passed_on(job, SET_BY_ROLE), **own, verify=job.get("verify"))
@@ -252,6 +285,7 @@ _LOOKS: Mapping[Callable[[Mapping[str, Any], Groups], list[str]], tuple[str, ...
     _about_figures: (),
     _about_hooks: (),
     _about_consistent: ("consistent", "consistent_timeout", "src"),
+    _about_drill: ("drill",),
     _about_transfer: (),
 }
 

@@ -23,6 +23,7 @@ from ...hosts.trust import NONE
 from ..job_options import passed_on
 from ..selection import read_names
 from .consistent import Preparation, plan_preparation
+from .drill import DrillSettings, read_drill
 
 # Options of longhaul.fleet.transfer that a job does not have, and why; it has all others.
 SET_BY_ROLE = {
@@ -87,6 +88,7 @@ class Run(TypedDict):
     before: list[Mapping[str, Any]]  # hooks, also those of all jobs
     after: list[Mapping[str, Any]]
     consistent: Preparation | None  # before the transfers; None: they read the live trees
+    drill: DrillSettings | None  # None: no restore is practised
 
 
 def clients(job: Mapping[str, Any], groups: Groups) -> list[str]:
@@ -183,4 +185,12 @@ def _run(job: Mapping[str, Any], host: str, direction: str) -> Run:
         "before": list(job.get("before") or []),
         "after": list(job.get("after") or []),
         "consistent": plan_preparation(job, [one["src"] for one in found], identity),
+        "drill": read_drill(job.get("drill"), host, job["repository"]["host"]),
     }
+
+
+def find_used_folders(runs: Sequence[Run], host: str) -> list[str]:
+    """Return the repositories and the sources on a host, in which no drill may restore."""
+    found = [run["repository"]["path"] for run in runs if run["repository"]["host"] == host]
+    found += [os.path.normpath(source["src"]) for run in runs if run["host"] == host for source in run["sources"]]
+    return list(dict.fromkeys(found))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ...common.prometheus import MetricSample, gauge
 from ...common.units import seconds_of
+from .drill import DrillRecord, seconds_for_all
 from .health import OK, STATES, JobHealth
 from .state import BackupRecord
 
@@ -36,6 +37,10 @@ def _labels(entry: JobHealth) -> Mapping[str, str]:
 
 def _of_record(value_of: Callable[[BackupRecord], float | None]) -> Callable[[JobHealth], float | None]:
     return lambda entry: value_of(entry.record) if entry.record else None
+
+
+def _of_drill(value_of: Callable[[DrillRecord], float | None]) -> Callable[[JobHealth], float | None]:
+    return lambda entry: value_of(entry.record.drill) if entry.record and entry.record.drill else None
 
 
 def _newest(entry: JobHealth) -> int | None:
@@ -72,5 +77,21 @@ _METRICS: tuple[tuple[str, str, Callable[[JobHealth], float | None]], ...] = (
         "gone",
         "The entries of the snapshot before that are not in it",
         _of_record(lambda record: record.figures.get("gone")),
+    ),
+    (
+        "drill_timestamp_seconds",
+        "When the last restore drill began that succeeded",
+        _of_drill(lambda drill: seconds_of(drill.succeeded) if drill.succeeded else None),
+    ),
+    ("drill_success", "Whether the last restore drill succeeded", _of_drill(lambda drill: int(drill.has_succeeded))),
+    (
+        "restore_bytes_per_second",
+        "The rate of the last restore drill that succeeded",
+        _of_drill(lambda drill: drill.bytes_per_second),
+    ),
+    (
+        "restore_all_seconds",
+        "How long a restore of the whole job would take at this rate",
+        _of_drill(seconds_for_all),
     ),
 )

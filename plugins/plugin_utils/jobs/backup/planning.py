@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,7 +17,8 @@ from ...fleet.queue import Waiting, rank
 from ...fleet.scheduler import pair_of
 from ..hooks import find_file_problems
 from ..mistakes import refuse_variables
-from .jobs import Run, make_runs, share_bandwidth
+from .drill import is_due
+from .jobs import Run, find_used_folders, make_runs, share_bandwidth
 from .state import BackupRecord
 from .store import BackupStore
 
@@ -31,6 +33,12 @@ class Plan(NamedTuple):
     by_id: Mapping[str, Run]
     limits: Limits
     known: Mapping[str, BackupRecord]  # the last records, by id
+    used: Mapping[str, list[str]]  # repositories and sources on each host that drills restore to
+
+
+def find_defaults(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the options for all jobs, by the options of the action; ``backup_drill`` is one of them."""
+    return {**({"drill": options["drill"]} if options["drill"] else {}), **options["defaults"]}
 
 
 def apply_defaults(jobs: Sequence[Any], defaults: Mapping[str, Any]) -> list[Any]:
@@ -51,12 +59,18 @@ def plan(
     no backup has files of tasks then.
     """
     own = options["repository_hosts"]
-    jobs, groups = apply_defaults(options["jobs"], options["defaults"]), variables["groups"]
+    jobs, groups = apply_defaults(options["jobs"], find_defaults(options)), variables["groups"]
+    every, drills_only = make_runs(jobs, groups), options["drill_only"]
     runs = [
         run
         for run in make_runs(jobs, groups, options["only"], options["direction"])
-        if not own or run["repository"]["host"] in own
+        if (not own or run["repository"]["host"] in own) and (run["drill"] is not None or not drills_only)
     ]
+    if drills_only and not runs and not own:
+        raise Refusal(
+            "Nothing was done: backup_drill_only is set, and no job that is asked for has drills. Set backup_drill, or "
+            "drill of a job"
+        )
     for run in runs:
         run["before"] = [*options["before"], *run["before"]]
         run["after"] = [*run["after"], *options["after"]]
@@ -64,23 +78,28 @@ def plan(
         problems = find_file_problems(_hooks_of(runs), options["hook_folder"], load)
         if problems:
             raise Refusal(refuse_variables("backup", problems))
+    known = {record.id: record for record in store.read_all(run["id"] for run in runs)}
     hooked: list[Run] = []
     others: list[Run] = []
     for run in runs:
-        has_tasks = store.writes and any(hook.get("tasks") for hook in (*run["before"], *run["after"]))
+        drill, last = run["drill"], known.get(run["id"])
+        due = is_due(drill, last.drill if last else None, time.time(), drills_only)
+        validations = [drill.validate] if drill is not None and due else []
+        hooks = [*validations, *([] if drills_only else [*run["before"], *run["after"]])]
+        has_tasks = store.writes and any(hook.get("tasks") for hook in hooks)
         (hooked if has_tasks else others).append(run)
     concurrency = 1 if own else max(1, options["concurrency"])
     # They never run at once, so both have all of the bandwidth.
     share_bandwidth(others, concurrency, options["bwlimit"])
     share_bandwidth(hooked, 1, options["bwlimit"])
     limits = replace(parse_limits(options["limits"], _LIMITS), per_dest=concurrency)
-    known = {record.id: record for record in store.read_all(run["id"] for run in runs)}
     return Plan(
         runs=_wait(others, limits, variables, known),
         hooked=_wait(hooked, limits, variables, known),
         by_id={run["id"]: run for run in runs},
         limits=limits,
         known=known,
+        used={run["drill"].host: find_used_folders(every, run["drill"].host) for run in runs if run["drill"]},
     )
 
 
@@ -90,6 +109,8 @@ def _hooks_of(runs: Sequence[Run]) -> Iterator[tuple[str, Mapping[str, Any]]]:
         for when, hooks in (("before", run["before"]), ("after", run["after"])):
             for hook in hooks:
                 yield f"job {run['name']}: hook {hook.get('name') or 'without a name'} of {when}", hook
+        if run["drill"] is not None:
+            yield f"job {run['name']}: validate of drill", run["drill"].validate
 
 
 def _wait(

@@ -41,6 +41,7 @@ from .capacity import (
     repository_blocks,
     repository_notices,
 )
+from .drill import DrillRecord, seconds_for_all, tell_all
 from .health import ASIDE, FAILED, NEVER, OK, SICK, STALE, JobHealth
 from .state import BackupRecord, PathTransfer, RunFigures
 
@@ -122,6 +123,7 @@ def _headline(
             f"{len(verified)} of {len(health)} once",
             f"by content, {_span(verified)}" if verified else "no check has read the contents of a snapshot yet",
         ),
+        *_drill_headline([one.drill for one in records if one.drill is not None], len(health)),
         Fact("New data", f"{format_bytes(sum(daily))} a day" if daily else "not known yet"),
         capacity_fact(repositories),
         Fact(
@@ -129,6 +131,24 @@ def _headline(
             counted(attention, "thing", "things") if attention else "nothing",
             tone=Tone.BAD if any(one.state in SICK for one in health) else Tone.CAUTION if attention else Tone.GOOD,
         ),
+    ]
+
+
+def _drill_headline(drills: Sequence[DrillRecord], jobs: int) -> list[Fact]:
+    """Return the fact about drills, none if there was no drill."""
+    if not drills:
+        return []
+    failed = sum(not one.has_succeeded for one in drills)
+    good = sorted(one.succeeded for one in drills if one.succeeded)
+    times = [seconds for one in drills if (seconds := seconds_for_all(one)) is not None]
+    longest = f"; the largest job would take about {format_duration(max(times))}" if times else ""
+    return [
+        Fact(
+            "Restores practised",
+            f"{len(good)} of {jobs}" + (f", {failed} failed" if failed else ""),
+            f"{_span(good)}{longest}",
+            Tone.BAD if failed else Tone.PLAIN,
+        )
     ]
 
 
@@ -255,6 +275,7 @@ def _detail(one: JobHealth, record: BackupRecord) -> Detail:
         Fact("New", format_bytes(figures["new_bytes"]) if "new_bytes" in figures else "not known"),
         Fact("Gone since the one before", f"{figures.get('gone', 0):,}"),
         _check_fact(record),
+        *([_drill_fact(record.drill)] if record.drill is not None else []),
     ]
     blocks: list[PageBlock] = [FactList(facts)]
     notices = _notices(one)
@@ -275,6 +296,17 @@ def _check_fact(record: BackupRecord) -> Fact:
     note = f"{read:,} files read" if isinstance(read, int) else ""
     sound = bool(check.get("sound"))
     return Fact("Checked in this run", "sound" if sound else "damaged", note, Tone.GOOD if sound else Tone.BAD)
+
+
+def _drill_fact(drill: DrillRecord) -> Fact:
+    if not drill.has_succeeded:
+        since = f", the last good one {_when(drill.succeeded)}" if drill.succeeded else ", none succeeded yet"
+        return Fact("Restore drill", f"failed {_when(drill.at)}", f"{drill.failure}{since}", Tone.BAD)
+    rate = f" at {format_bytes(drill.bytes_per_second)}/s" if drill.bytes_per_second else ""
+    took = f"{counted(drill.files, 'file', 'files')}, {format_bytes(drill.bytes)}{rate}, to {drill.host}"
+    seconds = seconds_for_all(drill)
+    everything = f"; {tell_all(drill, seconds)}" if seconds is not None else ""
+    return Fact("Restore drill", f"good {_when(drill.at)}", f"{took}{everything}", Tone.GOOD)
 
 
 def _job_charts(record: BackupRecord) -> list[Chart]:

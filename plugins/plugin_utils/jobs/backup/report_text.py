@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
 from ...common.units import format_bytes, format_size
+from .drill import tell_drill
 from .health import ASIDE, FAILED, NEVER, OK, STALE, JobHealth
 from .state import BackupRecord, PathTransfer
 
@@ -36,9 +37,14 @@ def render_overall(health: Sequence[JobHealth], path: str) -> list[str]:
     return "\n".join([*lines, *([path] if path else [])]).splitlines()
 
 
-def render_summary(record: BackupRecord, predicted: bool) -> list[str]:
-    """Return the lines about one backup for the terminal."""
+def render_summary(record: BackupRecord, predicted: bool, only_drill: bool = False) -> list[str]:
+    """Return the lines about one backup for the terminal. ``only_drill``: this run made no backup, only a drill."""
     repository, figures = record.repository, record.figures
+    is_new = record.drill is not None and (only_drill or record.drill.at >= record.at)
+    drill = [tell_drill(record.drill)] if record.drill and is_new and not record.drill.failure else []
+    if only_drill:
+        failed = [f"failed in {one.step}: {one.reason}" for one in record.failures if one.step == "drill"]
+        return "\n".join(f"{record.id}: {line}" for line in [*drill, *failed]).splitlines()
     lines = [f"{record.id}: to {repository['host']}:{repository['path']}{' (predicted)' if predicted else ''}"]
     lines += [_transfer(one, predicted) for one in record.transfers if one.method != "none"]
     if record.snapshot:
@@ -48,6 +54,7 @@ def render_summary(record: BackupRecord, predicted: bool) -> list[str]:
         lines.append(f"{'would remove' if predicted else 'removed'} {', '.join(record.removed)}")
     if record.aside:
         lines.append(f"set aside: {record.aside}")
+    lines += drill
     lines += [f"warning: {note}" for note in record.notes]
     lines += [f"failed in {failure.step}: {failure.reason}" for failure in record.failures]
     return "\n".join(lines).splitlines()

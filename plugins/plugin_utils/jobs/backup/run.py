@@ -26,10 +26,12 @@ from ...fleet.queue import Waiting
 from ...fleet.scheduler import WORDS, Scheduler, Workflow, threads_of
 from ...hosts.host_runner import HostRunner
 from ...hosts.interruption import Interruption
+from ...hosts.pair import PairHosts
 from ...transfer.session import Session
 from ..hook_steps import TasksHook, read_tasks_results
 from ..hooks import Hook
 from ..sessions import FAILURES, session_of
+from .drill_run import RestoreDrill
 from .hosts import BackupHosts, Filling, lease_id
 from .jobs import Run
 from .planning import Plan
@@ -94,6 +96,8 @@ class BackupRun:
             run_id=options["run_id"],
             continues=self._continues,
             takeover=options["takeover"],
+            drills_only=options["drill_only"],
+            drill=self._drill,
             let_go=self._keeper.release,
             hook_folder=options["hook_folder"],
             tasks_results=read_tasks_results(options["tasks_results"]),
@@ -195,9 +199,27 @@ class BackupRun:
         check = not self._store.writes
         return session_of(job, hosts, check, self._teller.speaker(str(job["name"])), self._memory, snapshot=filling)
 
+    def _drill(self, run: Run) -> RestoreDrill | None:
+        if run["drill"] is None:
+            return None
+        return RestoreDrill(
+            run,
+            run["drill"],
+            self._plan.used[run["drill"].host],
+            self._runner,
+            self._restore,
+            FAILURES,
+            self._teller.note,
+        )
+
+    def _restore(self, job: Mapping[str, Any], hosts: PairHosts) -> Session:
+        # Each drill has another destination, so there is nothing to remember.
+        return session_of(job, hosts, False, self._teller.speaker(str(job["name"])), None)
+
     def _report(self, record: BackupRecord) -> None:
         """Show what became of a backup, in one line where there are many."""
-        lines = render_summary(record, predicted=not self._store.writes)
+        is_drill = self._services.drills_only
+        lines = render_summary(record, predicted=not self._store.writes, only_drill=is_drill)
         if self._teller.is_many:
             failed = f"failed in {record.failures[0].step}" if record.failures else record.snapshot
             lines = [f"{record.id}: {failed or 'done'}"]

@@ -11,7 +11,7 @@ Records of the version before are read, too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
@@ -19,6 +19,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import na
 from ...common.typed_json import dump_dataclass, parse_dataclass
 from ...common.units import seconds_of
 from ..hook_steps import HookRun
+from .drill import DrillRecord
 from .jobs import Run
 
 
@@ -33,6 +34,7 @@ class BackupStage(Enum):
     FINISH = "finish"
     PRUNE = "prune"
     CHECK = "check"
+    DRILL = "drill"
 
 
 HOOKS_AFTER = "hook after"  # names failures of these hooks; they do not change the stage
@@ -55,6 +57,7 @@ class BackupStep(Enum):
     LIST = "list"  # asks what snapshots there are
     PRUNE = "prune"
     CHECK = "check"
+    DRILL = "drill"  # practises a restore
     RECORD = "record"
     RELEASE = "release"  # lets another run begin
 
@@ -62,7 +65,7 @@ class BackupStep(Enum):
 # However a backup ends, what a hook stopped is started again, and it has a record. Where a hook after failed, the
 # snapshot is as good as before, so it is completed, and the backup has failed. A list after a failure prunes, too.
 _RECORD = (BackupStep.LIST, BackupStep.RECORD, BackupStep.RELEASE)
-_CHECK = (BackupStep.CHECK, *_RECORD[1:])
+_CHECK = (BackupStep.CHECK, BackupStep.DRILL, *_RECORD[1:])
 _COMPLETE = (BackupStep.FINISH, BackupStep.LIST, BackupStep.PRUNE, *_CHECK)
 _UNDO = (BackupStep.UNDO, BackupStep.HOOKS_AFTER, *_RECORD)
 _FILL = (BackupStep.PREPARE, BackupStep.TRANSFER, BackupStep.UNDO, BackupStep.HOOKS_AFTER, *_COMPLETE)
@@ -75,6 +78,7 @@ GOES_ON: Mapping[BackupStage, tuple[BackupStep, ...]] = {
     BackupStage.FINISH: _COMPLETE,
     BackupStage.PRUNE: (BackupStep.PRUNE, *_CHECK),
     BackupStage.CHECK: _CHECK,
+    BackupStage.DRILL: (BackupStep.CLAIM, BackupStep.LIST, BackupStep.DRILL, *_RECORD[1:]),  # also for a drill alone
 }
 AFTER_FAILURE: Mapping[BackupStage, tuple[BackupStep, ...]] = {
     BackupStage.BEGIN: _RECORD,
@@ -85,6 +89,7 @@ AFTER_FAILURE: Mapping[BackupStage, tuple[BackupStep, ...]] = {
     BackupStage.FINISH: _RECORD,
     BackupStage.PRUNE: _RECORD,
     BackupStage.CHECK: _RECORD,
+    BackupStage.DRILL: _RECORD[1:],
 }
 
 
@@ -221,6 +226,7 @@ class BackupState:
     hooks_failed: list[str] = field(default_factory=list)  # why hooks after failed, while others of the list are left
     failures: list[StepFailure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # what a person should know although it succeeded
+    drill: DrillRecord | None = None  # that runs or has ended
 
     def dump(self) -> dict[str, object]:
         """Return what the file holds."""
@@ -239,8 +245,8 @@ class BackupState:
         here = {self.stage.value} | ({HOOKS_AFTER} if self.stage is BackupStage.FILLED else set())
         return bool(here & {failure.step for failure in self.failures})
 
-    def find_steps(self, check_subset: str = "") -> tuple[BackupStep, ...]:
-        """Return the steps that are left, in their order.
+    def find_steps(self, check_subset: str = "", drills: bool = False) -> tuple[BackupStep, ...]:
+        """Return the steps that are left, in their order. ``drills``: a drill is due.
 
         While a snapshot is set aside those before may be the only good ones, so nothing is pruned. Without any snapshot
         there is nothing to check.
@@ -256,6 +262,10 @@ class BackupState:
             unwanted.add(BackupStep.PRUNE)
         if not check_subset or (listed and not states & {"complete", "aside"}):
             unwanted.add(BackupStep.CHECK)
+        if not drills or (listed and "complete" not in states):
+            unwanted.add(BackupStep.DRILL)
+        if self.claim and self.stage is BackupStage.DRILL:
+            unwanted.add(BackupStep.CLAIM)
         steps = (AFTER_FAILURE if self.has_failed else GOES_ON)[self.stage]
         if not self.claim and BackupStep.CLAIM not in steps:
             unwanted.add(BackupStep.RELEASE)
@@ -315,6 +325,7 @@ class BackupRecord:
     failing_since: str = ""  # when the first of the runs began that have failed in a row
     space: RepositorySpace | None = None
     history: list[RunFigures] = field(default_factory=list)  # the oldest first, at most MOST_RUNS
+    drill: DrillRecord | None = None  # the last one
 
     def dump(self) -> dict[str, object]:
         """Return what files and results hold: every member, also those that are None."""
@@ -372,6 +383,7 @@ def make_record(run: Run, state: BackupState, ended: str, before: BackupRecord |
         failing_since=(before.failing_since if before else "") or state.at if state.failures else "",
         space=said.list.space if said.list else None,
         history=last.history,
+        drill=state.drill or last.drill,
     )
     # A repository without any of its snapshots is taken for another disk, and the next run is to say so again.
     if said.list and (said.list.snapshots or not expected_snapshots(run, before)):
@@ -387,6 +399,19 @@ def make_record(run: Run, state: BackupState, ended: str, before: BackupRecord |
         record.verified = max((one.verified for one in complete if one.verified), default=None)
     record.history = [*record.history, _figures_of(record)][-MOST_RUNS:]
     return record
+
+
+def record_drill(run: Run, state: BackupState, ended: str, before: BackupRecord | None) -> BackupRecord:
+    """Return the record of a run that made no backup, only a drill: that of the last backup, with the drill."""
+    if before is None:
+        return make_record(run, state, ended)
+    others = [failure for failure in before.failures if failure.step != BackupStage.DRILL.value]
+    return replace(
+        before,
+        failures=[*others, *state.failures],
+        drill=state.drill or before.drill,
+        run_id=state.run_id,
+    )
 
 
 def _figures_of(record: BackupRecord) -> RunFigures:

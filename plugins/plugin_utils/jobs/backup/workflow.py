@@ -16,6 +16,7 @@
     list            ask what snapshots there are, where finish did not come to it; the same execution prunes them
     prune           remove snapshots by the policy, where neither came to it
     check           read a part of the snapshots, and compare it with their manifests
+    drill           practise a restore: see drill_run
     record          write down what became of the backup, and show it
     release         let another run make it
 
@@ -43,6 +44,8 @@ from ..hooks import Hook, HookResult, read_hook, tell_hook
 from ..source_changes import tell_changes
 from ..workflow import JobStopped, Transfer, hook_to_end, retry, stop_alone, transfer_again, transfer_to_end
 from .consistent import prepare, undo
+from .drill import fill_in_folder, is_due
+from .drill_run import RestoreDrill
 from .hosts import BackupHosts, Filling, RepositoryBusy
 from .jobs import Run, Source
 from .state import (
@@ -58,6 +61,7 @@ from .state import (
     StepFailure,
     expected_snapshots,
     make_record,
+    record_drill,
 )
 from .store import BackupStore
 from .transfers import Expected, expect, job_of, read_transfer, tell_notes
@@ -71,6 +75,7 @@ _STAGES: Mapping[BackupStep, BackupStage] = {
     BackupStep.FINISH: BackupStage.FINISH,
     BackupStep.PRUNE: BackupStage.PRUNE,
     BackupStep.CHECK: BackupStage.CHECK,
+    BackupStep.DRILL: BackupStage.DRILL,
 }
 
 _OF_HOOKS: Mapping[BackupStep, str] = {BackupStep.OWED: OWED_HOOKS, BackupStep.HOOKS_AFTER: HOOKS_AFTER}
@@ -94,6 +99,8 @@ class BackupServices(NamedTuple):
     let_go: Callable[[str], None] = lambda _name: None  # other control nodes may have the backup soon
     hook_folder: str = ""  # of files of tasks
     tasks_results: Mapping[str, TasksResult] = MappingProxyType({})  # how files of tasks ended, by backup
+    drills_only: bool = False  # make no backup, only the drill of each job, whether it is due or not
+    drill: Callable[[Run], RestoreDrill | None] = lambda _run: None  # of a backup that has drills
 
 
 class BackupWorkflow:
@@ -123,7 +130,9 @@ class BackupWorkflow:
         if found and services.continues and found.run_id == services.run_id:
             return found
         state = BackupState(services.now(), services.run_id)
-        if found:
+        if services.drills_only:
+            state.stage = BackupStage.DRILL
+        elif found:
             state.owed = found.find_owed(len(run["after"]))
             state.hooks_run[OWED] = found.hooks_run.get(OWED if found.owed else "after", 0)
         return state
@@ -136,7 +145,8 @@ class BackupWorkflow:
     @property
     def goes_on(self) -> bool:
         """Whether an earlier call of this run has begun the backup, so that this control node has its lease."""
-        return self._services.continues and self.state.stage is not BackupStage.BEGIN
+        has_begun = bool(self.state.claim) and self.state.stage is not BackupStage.BEGIN
+        return self._services.continues and has_begun
 
     @property
     def _has_both_hooks(self) -> bool:
@@ -168,6 +178,7 @@ class BackupWorkflow:
             BackupStep.LIST: partial(self._retry, self._list),
             BackupStep.PRUNE: partial(self._retry, self._prune),
             BackupStep.CHECK: partial(self._retry, self._check_contents),
+            BackupStep.DRILL: self._drill,
             BackupStep.RECORD: self._record,
             BackupStep.RELEASE: self._release,
         }
@@ -179,7 +190,8 @@ class BackupWorkflow:
                 if step in self._needless:
                     continue
                 self.step = step
-                self.state.stage = _STAGES.get(step, self.state.stage)
+                if not self._services.drills_only:
+                    self.state.stage = _STAGES.get(step, self.state.stage)
                 try:
                     yield from stop_alone(steps[step]())
                 except JobStopped as stopped:
@@ -212,7 +224,7 @@ class BackupWorkflow:
 
     def _find_steps(self) -> tuple[BackupStep, ...]:
         """Return the steps that are left. What another control node has is left alone, with its hooks."""
-        steps = self.state.find_steps(self._run["check_subset"])
+        steps = self.state.find_steps(self._run["check_subset"], self._is_drill_due)
         if self.busy:
             return (BackupStep.RELEASE,) if self.state.claim else ()
         if self._hosts is not None and self._hosts.lost:
@@ -225,7 +237,8 @@ class BackupWorkflow:
         That another run is at work already is no failure: it has its own record.
         """
         state, reason = self.state, str(stopped)
-        if stopped.is_held and state.stage is BackupStage.BEGIN:
+        is_first = step in (BackupStep.CLAIM, BackupStep.LIST) and self._services.drills_only
+        if stopped.is_held and (state.stage is BackupStage.BEGIN or is_first):
             self.busy = reason
             self._services.tell(f"{self._run['id']}: busy: {reason}")
         elif step is BackupStep.LIST and state.has_failed:
@@ -266,7 +279,8 @@ class BackupWorkflow:
     def _make_record(self) -> BackupRecord:
         if self._hosts is not None and self._hosts.taken_over:
             self.state.notes.append(self._hosts.taken_over)
-        return make_record(self._run, self.state, self._services.now(), self._before)
+        make = record_drill if self._services.drills_only else make_record
+        return make(self._run, self.state, self._services.now(), self._before)
 
     def _show(self, record: BackupRecord) -> None:
         self.record = record
@@ -327,7 +341,10 @@ class BackupWorkflow:
             raise JobStopped(". ".join(failed))
 
     def _run_hook(self, kind: str, written: Mapping[str, Any]) -> Workflow:
-        """Run one hook, or end one of which the role has run the file of tasks. Raises JobStopped if it failed."""
+        """Run one hook, or end one of which the role has run the file of tasks. Raises JobStopped if it failed.
+
+        The caller ends it.
+        """
         job, services, state = self._run["id"], self._services, self.state
         sides = {"client": self._run["host"], "repository": self._run["repository"]["host"]}
         named = str(written.get("host") or "client")
@@ -422,13 +439,62 @@ class BackupWorkflow:
         run = self._run
         yield from self._snapshots(check={"check_level": run["check_level"], "check_subset": run["check_subset"]})
 
+    # The drill
+
+    @property
+    def _is_drill_due(self) -> bool:
+        last = self._before.drill if self._before else None
+        return is_due(self._run["drill"], last, seconds_of(self.state.at) or 0, self._services.drills_only)
+
+    def _drill(self) -> Workflow:
+        """Practise a restore. A drill that a file of tasks has interrupted goes on behind it."""
+        state, settings = self.state, self._run["drill"]
+        drill = self._services.drill(self._run)
+        if drill is None or settings is None:
+            return
+        if self._check:
+            self._services.tell(f"{self._run['id']}: would practise a restore to {settings.host}:{settings.path}")
+            return
+        try:
+            if state.drill is None or not state.drill.restored:
+                state.drill = drill.new_record(self._services.now(), self._before.drill if self._before else None)
+                self._save()
+                yield from drill.restore(state.drill)
+            if settings.validate:
+                yield from self._validate(drill, settings.validate)
+            yield from drill.remove(state.drill)
+        except JobStopped as stopped:
+            if state.drill is not None:
+                state.drill.failure = str(stopped)
+            raise
+        state.drill.succeed()
+
+    def _validate(self, drill: RestoreDrill, written: Mapping[str, Any]) -> Workflow:
+        """Run the user's check of what was restored, in which ``{folder}`` stands for its path. Raises JobStopped."""
+        record = self.state.drill
+        if record is None:
+            return
+        folder = drill.tree_of(record)
+        hook = fill_in_folder(written, folder)
+        try:
+            yield from self._run_hook("drill", {**hook, "host": hook.get("host") or record.host, "folder": folder})
+        except JobStopped as stopped:
+            self._end_hook("failed")
+            record.kept = True
+            raise JobStopped(
+                f"the validation of what was restored from {record.snapshot} failed: {stopped}. The snapshot stays, "
+                f"and the restored files are kept in {folder} on {record.host} until the next drill"
+            ) from None
+        self._end_hook("done")
+        record.validated = True
+
     def _snapshots(self, uncompared: Uncompared | None = None, **wishes: Mapping[str, object]) -> Workflow:
         """Do something with the snapshots, by action with its options, and keep the answers."""
         try:
             hosts = self._reach()
-            is_last = next(iter(wishes), "") in ("finish", "check") and ("check" in wishes) == bool(
-                self._run["check_subset"]
-            )
+            checks = bool(self._run["check_subset"])
+            is_last = next(iter(wishes), "") in ("finish", "check") and ("check" in wishes) == checks
+            is_last = is_last and not self._is_drill_due
             answers = yield Call(partial(hosts.snapshots, wishes, self._check, uncompared, is_last))
         except HostFailed as error:
             host = self._run["repository"]["host"]

@@ -50,6 +50,8 @@ class ReportBench:
             "run_id": "1",
             "jobs": [],
             "defaults": {},
+            "drill": {},
+            "drill_only": False,
             "records": [made] if records else [],
             "wanted": [RUN["id"]],
             "busy": {},

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.refusal import Refusal
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.units import now_text
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.limits import LimitError
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.planning import Plan, plan
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.store import BackupStore
@@ -36,6 +37,7 @@ def planned(
     given = {
         "jobs": list(jobs), "defaults": {"repository": {"host": "vault", "path": "/b"}, "keep": {"last": 1}},
         "only": [], "repository_hosts": [], "direction": "pull", "concurrency": 2, "bwlimit": "0", "before": [],
+        "drill": {}, "drill_only": False,
         "after": [], "limits": {}, **options,
     }  # fmt: skip
     variables = {
@@ -135,3 +137,19 @@ def test_files_of_tasks_that_cannot_run_are_told_before_anything_begins(tmp_path
         planned(tmp_path, job, load=load, hook_folder="/inventory")
     assert "secret" not in str(refused.value) and "gone.yml cannot be read: see no_log" in str(refused.value)
     assert planned(tmp_path, {**job, "after": []}, load=load, hook_folder="/inventory").hooked
+
+
+def test_a_drill_that_is_due_and_is_validated_by_tasks_counts_as_a_file_of_tasks(tmp_path: Path):
+    into = {"host": "client", "path": "/scratch"}
+    one = job("one", drill={"into": into, "validate": {"tasks": "check.yml"}})
+    found = planned(tmp_path, one, job("two"), drill={"into": into})
+    assert names(found.hooked) == ["web/one"] and names(found.runs) == ["web/two"]
+    assert found.used == {"web": ["/srv"]} and found.by_id["web/two"]["drill"] is not None
+    (tmp_path / "jobs/web").mkdir(parents=True)
+    drill = {"at": now_text(), "host": "web", "path": "/scratch/longhaul-drill-1"}
+    (tmp_path / "jobs/web/one.json").write_text(json.dumps({"id": "web/one", "drill": drill}))
+    assert names(planned(tmp_path, one).hooked) == []
+    assert names(planned(tmp_path, one, drill_only=True).hooked) == ["web/one"]
+    assert names(planned(tmp_path, one, job("two"), drill_only=True).runs) == []
+    with pytest.raises(Refusal, match="no job that is asked for has drills"):
+        planned(tmp_path, job("two"), drill_only=True)

@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.files import
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.claims import claim, process_of, release
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostFailed, LeaseLost
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup import workflow as workflow_module
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.drill import DrillRecord
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.hosts import RepositoryBusy
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.jobs import make_runs
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.state import BackupRecord, BackupState
@@ -25,7 +27,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.store i
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.workflow import BackupServices, BackupWorkflow
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.hook_steps import TasksHook, TasksResult
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.hooks import Hook
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.workflow import RETRY_DELAYS
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.workflow import RETRY_DELAYS, JobStopped
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.completion import Uncompared
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.report import TransferError
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.status import Status
@@ -95,6 +97,8 @@ class World(Transfers):
         self.expires = self.takeover = False
         self.let_go: list[str] = []
         self.last: list[str] = []  # the actions of executions after which other control nodes may have the backup
+        self.drill: Any = None
+        self.drills_only = False
         self._clock = itertools.count()
         self.prepares: dict[str, Any] = {"state": "serving", "alive": True, "idle": True}  # once the client has begun
         self.client: dict[str, Any] = {"state": "starting", "alive": False}  # its job with the consistent sources
@@ -217,6 +221,7 @@ class World(Transfers):
             self._hosts, self._hook_runner, self._transfer, (TransferError, HostFailed), store, process_of(os.getpid()),
             lambda: f"2026-01-01T00:00:{next(self._clock):02d}Z", self.said.append, self.reports.append, run_id,
             bool(run_id), self.takeover, self.let_go.append, str(self.folder.parent), self.tasks_results,
+            drills_only=self.drills_only, drill=lambda _run: self.drill,
         )  # fmt: skip
         workflow = BackupWorkflow(run, services, self.before)
         self.paused += live_to_end(workflow.run(), self.handed_over)
@@ -841,3 +846,97 @@ def test_what_stays_on_the_client_is_a_failure_of_a_complete_backup(world: World
     world.__class__ = type("Stays", (World,), {"run": stays})
     world.live(**CONSISTENT)
     assert world.actions == ["begin", "prepare", "undo", *WHOLE[1:]] and world.failures == ["undo: web: /srv/x: busy"]
+
+
+# Drills
+
+DRILL = {"into": {"host": "client", "path": "/scratch"}, "validate": {"command": ["check", "{folder}"]}}
+
+
+class Drill:
+    """A drill whose steps end as a test says."""
+
+    def __init__(self, failure: str = "") -> None:
+        self.steps: list[str] = []
+        self.failure = failure
+
+    def new_record(self, at: str, before: DrillRecord | None) -> DrillRecord:
+        record = DrillRecord(at, "web", "/scratch/longhaul-drill-1")
+        record.begin_after(before)
+        return record
+
+    def tree_of(self, record: DrillRecord) -> str:
+        return f"{record.path}/data"
+
+    def restore(self, record: DrillRecord) -> Any:
+        self.steps.append("restore")
+        yield from ()
+        if self.failure:
+            raise JobStopped(self.failure)
+        record.snapshot, record.files, record.seconds, record.restored = COMPLETE["name"], 4, 2.0, True
+
+    def remove(self, _record: DrillRecord) -> Any:
+        self.steps.append("remove")
+        yield from ()
+
+
+def test_a_drill_follows_a_backup_and_is_made_again_when_it_is_due(world: World):
+    world.drill = Drill()
+    world.live(drill=DRILL)
+    (record,) = world.reports
+    assert world.actions == [*WHOLE, "hook"] and world.drill.steps == ["restore", "remove"] and world.failures == []
+    assert dict(world.asked)["hook"] == {
+        "argv": ["check", "/scratch/longhaul-drill-1/data"],
+        "chdir": "/scratch/longhaul-drill-1/data",
+    }
+    assert record.drill and record.drill.has_succeeded and record.drill.validated
+    assert world.last == [], "the lease is not given away before the drill"
+    world.before = record
+    world.live(drill=DRILL)
+    assert world.drill.steps == ["restore", "remove"] and world.reports[-1].drill == record.drill
+    world.live(check_mode=True, drill={**DRILL, "every": "1h"})
+    assert world.drill.steps == ["restore", "remove"]
+
+
+def test_a_drill_that_fails_fails_the_job_and_the_next_run_makes_it_again(world: World):
+    world.drill = Drill("no room there")
+    world.live(drill=DRILL)
+    assert world.failures == ["drill: no room there"] and world.reports[-1].snapshot == COMPLETE["name"]
+    world.before, world.drill = world.reports[-1], Drill()
+    world.live(drill=DRILL)
+    assert world.failures == [] and world.drill.steps == ["restore", "remove"]
+
+
+def test_what_a_failed_validation_looked_at_is_kept(world: World):
+    world.drill, world.rcs = Drill(), [1]
+    world.live(drill=DRILL)
+    (failure,) = world.failures
+    assert "validation of what was restored" in failure and "it went wrong" in failure
+    assert "are kept in /scratch/longhaul-drill-1/data on web" in failure and world.drill.steps == ["restore"]
+    drill = world.reports[-1].drill
+    assert drill is not None and drill.kept and drill.failure and not drill.succeeded
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_validation_by_tasks_interrupts_the_drill(world: World, fails: bool):
+    (world.folder.parent / "validate.yml").write_text("[]")
+    world.drill = Drill()
+    answer = TasksResult("", failed=fails, result={"msg": "rows are missing"})
+    world.live_with_tasks(answer, drill={**DRILL, "validate": {"tasks": "validate.yml"}})
+    assert world.handed_over[-1].folder == "/scratch/longhaul-drill-1/data" and world.handed_over[-1].host == "web"
+    assert world.drill.steps == (["restore"] if fails else ["restore", "remove"])
+    assert ("rows are missing" in "".join(world.failures)) == fails
+
+
+def test_a_drill_alone_makes_no_backup_and_keeps_its_record(world: World):
+    world.live()
+    before = world.reports[-1]
+    world.before, world.drill, world.drills_only = before, Drill(), True
+    world.asked.clear()
+    world.live(drill=DRILL)
+    assert world.actions == ["list", "hook"] and world.drill.steps == ["restore", "remove"]
+    after = world.reports[-1]
+    assert after.drill and replace(after, drill=None) == before and world.holder is None
+    world.before, world.drill = after, Drill("no room there")
+    world.live(drill=DRILL)
+    assert world.failures == ["drill: no room there"] and world.reports[-1].newest == before.newest

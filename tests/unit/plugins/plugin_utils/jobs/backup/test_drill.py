@@ -1,0 +1,215 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Drills: their options, when one is due, what is told of one, and what of hosts' answers is taken."""
+
+from __future__ import annotations
+
+import base64
+import io
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import DIRECTORY, REGULAR, Entry
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.filters import Filters
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.manifest import About, ManifestWriter
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.units import seconds_of
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.drill import (
+    DrillRecord,
+    fill_in_folder,
+    find_damage,
+    is_due,
+    parse_choice,
+    parse_scratch,
+    read_drill,
+    seconds_for_all,
+    tell_drill,
+)
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.job_problems import find_problems
+
+INTO = {"host": "client", "path": "/scratch/"}
+SETTINGS: Any = read_drill({"into": INTO, "every": "7d"}, "web", "vault")
+AT = "2026-01-01T00:00:00Z"
+NOW = seconds_of(AT) or 0
+DAY = 86400
+GOOD = DrillRecord(
+    AT, "web", "/scratch/longhaul-drill-1", snapshot="2026-01-01T000000Z", files=10, bytes=1 << 20, files_total=100,
+    bytes_total=1 << 30, seconds=2.0, restored=True, succeeded=AT, bytes_per_second=float(1 << 19),
+    files_per_second=5.0,
+)  # fmt: skip
+
+
+def test_options_have_defaults():
+    assert SETTINGS == (7 * DAY, (1, 200), "newest", "web", "/scratch", {})
+    given = {"every": "36h", "share": "1/1", "snapshot": "random", "into": {"host": "repository", "path": "/a"}}
+    assert read_drill({**given, "validate": {"command": ["x"]}}, "web", "vault") == (
+        36 * 3600, (1, 1), "random", "vault", "/a", {"command": ["x"]}
+    )  # fmt: skip
+    assert read_drill({}, "web", "vault") is None and read_drill(None, "web", "vault") is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"into": None}, "no into"),
+        ({"into": {"host": "db"}}, "no into"),
+        ({"into": {"host": "db", "path": "a"}}, "not absolute"),
+        ({"into": {"host": "db", "path": "/a/../b"}}, "'..' in it"),
+        ({"every": "often"}, "every of drill is 'often'"),
+        ({"every": "0d"}, "is 0"),
+        ({"share": "2"}, "share '2' of drill"),
+    ],
+)
+def test_wrong_options_are_named(wrong, words):
+    with pytest.raises(Refused, match=words):
+        read_drill({"into": INTO, **wrong}, "web", "vault")
+
+
+JOB = {"name": "data", "host": "web", "src": "/srv/data", "keep": {"last": 1}}
+HERE = {"host": "vault", "path": "/srv/backup"}
+
+
+@pytest.mark.parametrize(
+    ("drill", "words"),
+    [
+        ({"into": INTO}, ""),
+        ({"into": {"host": "repository", "path": "/srv"}}, ""),  # beside the repository
+        ({"into": {"host": "vault", "path": "/srv/backup"}}, "which is in /srv/backup"),
+        ({"into": {"host": "repository", "path": "/srv/backup/drills"}}, "which is in /srv/backup"),
+        ({"into": {"host": "client", "path": "/srv/data/drills"}}, "which is in /srv/data"),
+        ({"into": {"host": "db", "path": "/srv/db"}}, "which is in /srv/db"),  # of another job
+        ({"into": {"host": "nowhere", "path": "/x"}}, "names nowhere"),
+        ({"into": INTO, "validate": {"name": "x"}}, "validate of drill has not exactly one of"),
+        ("weekly", "is no dictionary"),
+    ],
+)
+def test_problems_of_jobs_with_drills(drill, words):
+    jobs = [{**JOB, "drill": drill}, {**JOB, "name": "db", "host": "db", "src": "/srv/db"}]
+    jobs = [{**job, "repository": HERE} for job in jobs]
+    found = find_problems(jobs, {"all": ["web", "db", "vault"]})
+    assert words in "".join(found) if words else found == []
+
+
+@pytest.mark.parametrize(
+    ("age", "changes", "due"),
+    [
+        (6 * DAY, {}, False),
+        (7 * DAY - 1800, {}, True),  # a run of a schedule may be early
+        (7 * DAY - 7200, {}, False),
+        (DAY, {"failure": "it failed"}, True),
+        (-DAY, {}, True),  # the clock was wrong
+    ],
+)
+def test_when_a_drill_is_due(age, changes, due):
+    assert is_due(SETTINGS, replace(GOOD, **changes), NOW + age) is due
+    assert is_due(SETTINGS, None, NOW) and is_due(SETTINGS, GOOD, NOW, forced=True)
+    assert not is_due(None, None, NOW, forced=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "seconds"),
+    [
+        ({}, 2048.0),
+        ({"files_total": 100_000}, 20_000.0),  # many small files
+        ({"bytes_per_second": None}, 20.0),
+        ({"bytes_per_second": None, "files_per_second": None}, None),
+        ({"files_total": 0}, None),
+    ],
+)
+def test_how_long_everything_would_take(changes, seconds):
+    assert seconds_for_all(replace(GOOD, **changes)) == seconds
+
+
+def test_a_drill_that_failed_keeps_what_the_last_good_one_found():
+    later = DrillRecord("2026-01-08T00:00:00Z", "web", "/scratch/longhaul-drill-2")
+    later.begin_after(GOOD)
+    later.failure = "no room"
+    assert later.succeeded == AT and later.bytes_per_second == GOOD.bytes_per_second and not later.has_succeeded
+    later.failure, later.files, later.bytes, later.seconds = "", 8, 1024, 2.0
+    later.succeed()
+    assert later.has_succeeded and (later.bytes_per_second, later.files_per_second) == (512.0, 4.0)
+
+
+def test_what_is_told():
+    assert tell_drill(GOOD) == (
+        "drill: restored 10 files, 1.0 MiB, of 2026-01-01T000000Z to web:/scratch/longhaul-drill-1 in 2.0 s, as the "
+        "manifest says; restoring the whole job (100 files, 1.0 GiB) would take about 34m08s at this rate"
+    )
+    assert tell_drill(replace(GOOD, failure="no room")) == "drill failed: no room"
+
+
+def test_the_folder_is_filled_in():
+    hook = {"command": ["check", "--in={folder}"], "name": "{folder}"}
+    assert fill_in_folder(hook, "/s/data") == {"command": ["check", "--in=/s/data"], "name": "{folder}"}
+    module = {"module": "stat", "args": {"path": "{folder}/a", "follow": True}}
+    assert fill_in_folder(module, "/s") == {"module": "stat", "args": {"path": "/s/a", "follow": True}}
+
+
+def packed(*entries: Entry) -> str:
+    file = io.BytesIO()
+    writer = ManifestWriter(file, About("sha256", "web", "data"))
+    for entry in entries:
+        writer.add(entry, bytes(32) if entry.type == REGULAR else b"")
+    writer.finish({"entries": len(entries)})
+    return base64.b64encode(file.getvalue()).decode()
+
+
+def entry(path: bytes, kind: str = REGULAR) -> Entry:
+    return Entry(path, kind, 0o644, 0, 0, 5 if kind == REGULAR else 0, 1, 1, 1, 1, 1, 0, 8)
+
+
+CHOICE = {
+    "snapshot": "2026-01-01T000000Z", "files": 1, "bytes": 5, "files_total": 9, "bytes_total": 50, "is_cut": False,
+    "manifest": packed(entry(b"", DIRECTORY), entry(b"a*\\", DIRECTORY), entry(b"a*\\/[b]"), entry(b"c\\d")),
+}  # fmt: skip
+
+
+def test_just_the_chosen_files_are_transferred():
+    chosen = parse_choice(CHOICE)
+    filters = Filters.parse(chosen.rules)
+    assert (chosen.snapshot, chosen.files, chosen.bytes_total) == ("2026-01-01T000000Z", 1, 50)
+    sent = {
+        path: filters.allows(path, is_dir)
+        for path, is_dir in [
+            (b"a*\\", True),
+            (b"a*\\/[b]", False),
+            (b"a*\\/b", False),
+            (b"ax\\", True),
+            (b"c\\d", False),
+        ]
+    }
+    assert sent == {b"a*\\": True, b"a*\\/[b]": True, b"a*\\/b": False, b"ax\\": False, b"c\\d": True}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"snapshot": "../2026-01-01T000000Z"},
+        {"snapshot": "aside-2026-01-01T000000Z"},
+        {"files": -1},
+        {"bytes": True},
+        {"bytes_total": 1 << 70},
+        {"is_cut": 1},
+        {"manifest": "no base64"},
+        {"manifest": base64.b64encode(b"LHSNAP1\nx").decode()},
+        {"manifest": packed(entry(b"", DIRECTORY), entry(b"\xff"))},
+    ],
+)
+def test_other_answers_are_no_choice(wrong):
+    with pytest.raises(WrongShape):
+        parse_choice({**CHOICE, **wrong})
+
+
+def test_answers_about_the_scratch_folder():
+    assert parse_scratch({"room": 5, "entries": 6, "removed": ["a", "b"]}) == (5, 6, 2)
+    for wrong in ({"room": -1}, {"entries": "6"}, {"removed": 1}, {"room": None}):
+        with pytest.raises(WrongShape):
+            parse_scratch({"room": 5, "entries": 6, "removed": [], **wrong})
+    assert find_damage({"problems": [], "problems_total": 0}) == ""
+    problem = {"path": "a\x1b", "detail": "its contents differ", "intact_in": []}
+    told = find_damage({"problems": [problem], "problems_total": 8})
+    assert "(8 problems): a\\x1b: its contents differ; and 3 more" in told
