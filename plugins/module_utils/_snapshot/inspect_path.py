@@ -95,15 +95,15 @@ def _count(series: Series, snapshot: SnapshotFolder, path: bytes, found: Inspect
 
 
 def _no_path(series: Series, snapshot: SnapshotFolder, path: bytes) -> Refused:
-    there = f"there is no '{escape(path)}' in the snapshot {snapshot.name}, so there is nothing to restore."
+    there, nothing = f"there is no '{escape(path)}' in the snapshot {snapshot.name}", "so there is nothing to restore"
     holder = _find_holder(series, path)
     if holder:
-        return Refused(f"{there} The newest snapshot that has it is {holder}: set restore_when={holder}")
+        return Refused(f"{there}, {nothing}. The newest snapshot that has it is {holder}: set restore_when={holder}")
     with snapshot.manifest() as manifest:
         meant = suggest_paths(path, (record.entry.path for record in manifest.records()))
     hint = f"Did you mean {', '.join(map(escape, meant))}?" if meant else "Nothing in it has a name like that."
     return Refused(
-        f"{there} No other snapshot has it. {hint} A path is written from the root of the tree that was backed up"
+        f"{there}, nor in any other, {nothing}. {hint} A path is written from the root of the tree that was backed up"
     )
 
 
