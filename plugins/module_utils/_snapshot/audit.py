@@ -108,7 +108,7 @@ def _audit_folder(series: Series, now: int) -> FolderAudit:
         read,
         parts,
         [name for name, record in checks if record.findings or record.too_many][-MOST_DECISIONS:],
-        [one.name for one in find_missing(series, now)][-MOST_DECISIONS:],
+        [one.name for one in find_missing(series, now, events)][-MOST_DECISIONS:],
         [_decision(event) for event in reversed(decisions[-MOST_DECISIONS:])],
         len(decisions),
         len(pruned),

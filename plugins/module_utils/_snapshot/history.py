@@ -21,7 +21,7 @@ import re
 import stat
 import time
 from calendar import timegm
-from typing import Collection, Iterable, Mapping, NamedTuple
+from typing import Collection, Iterable, Mapping, NamedTuple, Sequence
 
 from .._core.counted import counted
 from .._core.json_shape import WrongShape, as_object, member, optional
@@ -299,12 +299,13 @@ def find_places(series: Series, name: str) -> frozenset[str]:
     return series.places.get(names.once_accepted(name), frozenset())
 
 
-def find_missing(series: Series, now: int) -> list[HistoryEntry]:
+def find_missing(series: Series, now: int, events: Sequence[Event] | None = None) -> list[HistoryEntry]:
     """Return the snapshots that the history knows and that are gone, although nothing here removed them.
 
-    The lock need not be held: what a prune removes at this moment has its line before its tree is gone.
+    ``events`` are those of the history, if it was read at this moment. The lock need not be held: what a prune removes
+    at this moment has its line before its tree is gone.
     """
-    events = read_history(series)
+    events = read_history(series) if events is None else events
     known = known_of([*events, *find_news(series, now, events)])
     there = {names.once_accepted(name) for kind in _IN_ORDER[:2] for name in series.named(kind)}
     lost = [key for key in known if key not in there]

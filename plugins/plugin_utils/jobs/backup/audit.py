@@ -22,7 +22,7 @@ from ...common.host_text import one_line
 from ...common.typed_json import parse_dataclass
 from ...common.units import seconds_of
 from .capacity import RepositoryStanding, SeenSpace, find_repositories, name_of
-from .health import JobHealth
+from .health import ASIDE, OK, JobHealth
 from .jobs import Groups, Run
 from .state import RepositorySpace, is_future
 
@@ -405,6 +405,8 @@ def _audit_job(run: Run, one: JobHealth, folder: FolderAnswer | None, is_read: b
     if folder is None:
         found.unread = "" if is_read else "the repository could not be read"
         return found
+    if one.state == ASIDE and not folder.aside:  # somebody has decided since the last run
+        found.state = OK
     times = [names.time_of(name) or 0 for name in folder.complete]
     found.newest = _time_of([name for name in folder.complete if not is_future(_time_of([name]) or "", at)][-1:])
     found.oldest = _time_of(folder.complete[:1])

@@ -28,6 +28,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.audit_p
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.health import judge
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.hosts import ask_for_audit
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.jobs import make_runs
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.state import BackupRecord
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report.model import Tone
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report.page import render_page
 from ansible_collections.longhaul.fleet.tests.support.html_outline import Outline
@@ -157,6 +158,16 @@ def test_what_could_not_be_read_is_the_first_finding():
     assert page.tone is Tone.BAD and "not complete" in page.verdict and "no route to host" in page.attention[0].text
     partly = audit(FOLDER, unread=[{"host": "db1", "job": "dump", "snapshot": "", "reason": "belongs to user 7"}])
     assert partly.unread == [f"{VAULT}/db1/dump: belongs to user 7"]
+
+
+def test_a_snapshot_that_somebody_has_accepted_since_is_no_finding():
+    runs = make_runs([job()], GROUPS)
+    record = BackupRecord("web1/data", aside=f"aside-{DAYS[0]} is suspicious", aside_name=f"aside-{DAYS[0]}")
+    for aside, state in ([f"aside-{DAYS[0]}"], "aside"), ([], "ok"):
+        found = parse_repository(answer({**FOLDER, "aside": aside}))
+        answers = {"vault": HostAnswer(NOON, NOON + 1, NOON, NOON, {"/srv/backup": found}, {})}
+        made = make_audit(runs, judge(runs, [record], [], [], NOON), GROUPS, (), answers, {}, AT, "ada@control1")
+        assert made.jobs[0].state == state and any("Failing" in line for line in tell_audit(made)) == bool(aside)
 
 
 def test_a_snapshot_of_the_future_is_never_the_newest():
