@@ -7,7 +7,9 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.integration import test_migrate
@@ -17,6 +19,7 @@ from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 migration = test_migrate.migration  # its fixture
 
 GIB = 2**30
+POSTGRESQL = max(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"), default=None)  # as Debian installs it
 NAMES = ("site", "homes", "database", "mail")
 
 
@@ -61,3 +64,69 @@ def test_a_group_of_four_has_one_forecast_and_tells_how_far_its_comparisons_are(
     assert {one["job"] for one in lines if one["event"] == "ended"} == set(NAMES)
     (shown,) = {line.split(":")[0] for line in said.splitlines() if ": comparing, " in line}
     assert shown == "database" and " of 6.0 GiB (" in said, said
+
+
+class Database:
+    """PostgreSQL on the hosts of a testbed, as the user mover."""
+
+    def __init__(self, bed: Testbed) -> None:
+        assert POSTGRESQL is not None
+        self.bed, self._programs = bed, POSTGRESQL.parent
+
+    def run(self, host: str, program: str, *options: str) -> str:
+        """Run one of its programs on a host to the end; return what it says."""
+        return self.bed.exec(host, self.argv(program, *options), user="mover").stdout.strip()
+
+    def argv(self, program: str, *options: str) -> list[str]:
+        return [str(self._programs / program), *options]
+
+    def control(self, host: str, folder: str, action: str) -> dict[str, Any]:
+        """Return a hook that starts or stops it on a host."""
+        options = ("-o", "-k /tmp -c listen_addresses=", "-l", "/tmp/log") if action == "start" else ("-m", "fast")
+        command = ["runuser", "-u", "mover", "--", *self.argv("pg_ctl", "-D", folder, "-w", *options, action)]
+        return {"name": f"{action} the database", "host": host, "command": command}
+
+
+@pytest.mark.long
+@pytest.mark.skipif(POSTGRESQL is None, reason="cannot run here: there is no PostgreSQL")
+def test_a_group_with_a_database_under_load(
+    hosts: Testbed, migration: Migration, record_property: pytest.RecordProperty
+) -> None:
+    database, chance = Database(hosts), random.Random(1)
+    migration.jobs = []
+    for name, files, size in (("site", 3000, 4000), ("homes", 100, 400_000), ("mail", 5000, 2000), ("database", 0, 0)):
+        tree = hosts.root("alpha") / f"data/{name}"
+        tree.mkdir(mode=0o700, parents=True)
+        for number in range(files):
+            (tree / f"file{number}").write_bytes(chance.randbytes(size))
+        job = Migration.job(name, src=f"/data/{name}/", dest=f"/data/new-{name}", verify="checksum")
+        migration.jobs.append({**job, "cutover_group": "server"})
+    migration.jobs[3].update(
+        before_cutover=[database.control("source", "/data/database", "stop")],
+        after_cutover=[database.control("dest", "/data/new-database", "start")],
+        cutover_failed=[database.control("source", "/data/database", "start")],
+    )
+    hosts.exec("alpha", ["chown", "mover", "/data/database"])
+    database.run("alpha", "initdb", "-N", "-D", "/data/database")
+    hosts.exec("alpha", database.control("source", "/data/database", "start")["command"])
+    database.run("alpha", "pgbench", "-h", "/tmp", "-i", "-q", "-s", "3", "postgres")
+    load = database.argv("pgbench", "-h", "/tmp", "-c", "2", "-R", "200", "-T", "300", "postgres")
+    client = hosts.popen("alpha", load, user="mover")
+    try:
+        migration.run(migrate_phase="sync")
+        forecast = migration.report("database")["forecast"]
+        migration.run()
+    finally:
+        client.kill()
+        client.wait()
+    reports = {job["name"]: migration.report(job["name"]) for job in migration.jobs}
+    said = database.run("beta", "psql", "-h", "/tmp", "-At", "-c", "select count(*) from pgbench_history", "postgres")
+    assert int(said) > 0
+    down = reports["database"]["downtimes"][0]
+    record_property("forecast", forecast["lasted"])
+    for name, report in reports.items():
+        found = report["foreseen"]
+        record_property(name, f"forecast {found['forecast']} s, real {found['real']} s, {report['downtimes']}")
+        assert report["switch"]["done"] and report["phases"]["verify"]["identical"], name
+        assert report["downtimes"][0]["from"] == down["from"], name
+    assert "Downtime" in migration.text("report")

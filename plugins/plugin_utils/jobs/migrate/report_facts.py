@@ -218,7 +218,7 @@ def find_downtimes(reports: Sequence[JobReport]) -> list[Downtimes]:
 
 
 def _downtime_of(name: str, reports: Sequence[JobReport]) -> Downtimes:
-    expected = max((one.more.forecast.seconds for one in reports), default=0.0)
+    expected = max((_expected_seconds(one) for one in reports), default=0.0)
     ended = [kept for one in reports if (kept := _last_downtime(one)) is not None]
     real = [one for one in ended if not one.rehearsal] or ended
     if not real:
@@ -235,6 +235,12 @@ def _last_downtime(report: JobReport) -> Downtime | None:
     found = [one for one in report.state.downtimes if one.rehearsal or is_switched]
     real = [one for one in found if not one.rehearsal] or found
     return max(real, key=lambda one: one.since, default=None)
+
+
+def _expected_seconds(report: JobReport) -> float:
+    """Return the forecast of the downtime; after the cutover the one with which that began. 0: not known."""
+    kept = report.state.cutover_forecast
+    return report.more.forecast.seconds or (kept.seconds if kept is not None else None) or 0.0
 
 
 def make_headline(

@@ -163,6 +163,14 @@ def test_the_limit_of_a_job_is_drawn_beside_its_throughput():
     assert not alone.is_forecast
 
 
+def test_after_the_cutover_the_forecast_with_which_it_began_stands_beside_the_real_downtime():
+    report = job_report(1)
+    report["forecast"] = {}
+    report["cutover_forecast"] = {"at": at(30_000), "seconds": 75.0, "lasted": "0:01:15", "why": "as in the last pass"}
+    (row,) = rows(overview([report])).values()
+    assert row[-2] == "1 min 15 s" and row[-1], row
+
+
 def test_after_a_rehearsal_nothing_is_left():
     """Its final pass is none of the passes of the job, and the last sample was taken in the middle of it."""
     report = job_report(2, "up to date")
