@@ -9,8 +9,11 @@ Pure. A condition on the path is a regular expression of bytes, since paths are 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
+import signal
+import threading
 import time
 from typing import Callable, Iterator, Mapping, NamedTuple
 
@@ -30,6 +33,40 @@ _ONE = r"(?:[^/\x80-\xff]|[\xc2-\xf4][\x80-\xbf]+)"  # one character in UTF-8
 _SPECIAL_IN_BRACKETS = re.compile(r"[][\\^&~|]")
 
 MatchPath = Callable[[bytes], object]
+_GRACE, _EACH = 5.0, 50e-6  # processor seconds that a search may compare paths, and for each path
+
+
+class MatchBudget:
+    """The processor time that comparing paths may take. Only a regular expression can exceed it.
+
+    An expression such as ``(a+)+$`` tries more ways than anybody can wait for. Python's own engine asks for signals
+    while it does, so a timer of this process ends it. It works in the main thread alone, where modules run.
+    """
+
+    def __init__(self) -> None:
+        self._left = _GRACE
+
+    @contextlib.contextmanager
+    def for_paths(self, count: int) -> Iterator[None]:
+        """Compare so many paths. Raises Refused if it takes too long."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        self._left += count * _EACH
+        before = signal.signal(signal.SIGVTALRM, self._end)
+        signal.setitimer(signal.ITIMER_VIRTUAL, max(self._left, 1e-3))
+        try:
+            yield
+        finally:
+            self._left = signal.setitimer(signal.ITIMER_VIRTUAL, 0)[0]
+            signal.signal(signal.SIGVTALRM, before)
+
+    @staticmethod
+    def _end(_number: int, _frame: object) -> None:
+        raise Refused(
+            "regex takes too long: it tries very many ways to match one path. Nothing was changed. Leave out "
+            "repetitions inside of repetitions, such as (a+)+, or search with glob"
+        )
 
 
 class Conditions(NamedTuple):

@@ -23,7 +23,7 @@ from .._tree.record import EntryRecord, without_attributes
 from .._tree.resolve import ForeignLink, open_folder
 from . import names
 from .check import still_there
-from .conditions import Conditions, parse_conditions, parse_path
+from .conditions import Conditions, MatchBudget, parse_conditions, parse_path
 from .errors import Refused
 from .inspect_path import suggest_paths
 from .manifest import ManifestReader, RecordBlock
@@ -136,7 +136,7 @@ def find(
     repository: str, host: str | None, job: str | None, match: Mapping[str, object], limit: int
 ) -> tuple[FindResult, list[str]]:
     """Return the entries of all snapshots that match, and warnings. Without a job all of the host, or of all, count."""
-    conditions, limit = parse_conditions(match), check_limit(limit)
+    conditions, limit, budget = parse_conditions(match), check_limit(limit), MatchBudget()
     found: list[dict[str, object]] = []
     skipped: list[Skipped] = []
     searched = matches = total = 0
@@ -151,7 +151,7 @@ def find(
                 skipped.append(Skipped(one_host, one_job, "", str(refused)))
                 continue
             for name, reader in _manifests(series, skipped):
-                matched = _find_in(name, reader, conditions, kept, series, skipped)
+                matched = _find_in(name, reader, conditions, kept, series, skipped, budget)
                 searched += matched is not None
                 matches += matched or 0
         total = total + len(kept.hashes) if len(kept.hashes) <= _MOST_COUNTED and total >= 0 else -1
@@ -227,13 +227,15 @@ def _find_in(
     kept: _Kept,
     series: Series,
     skipped: list[Skipped],
+    budget: MatchBudget,
 ) -> int | None:
     """Add what matches in one snapshot; return how many entries did, None if its manifest cannot be read."""
     matches = 0
     holds = conditions.make_test() if conditions.has_values else None
     try:
         for block in reader.blocks():
-            numbers = _numbers(block, conditions.paths)
+            with budget.for_paths(len(block.paths)):
+                numbers = _numbers(block, conditions.paths)
             if holds is not None:
                 numbers = block.select(numbers, holds)
             if numbers:

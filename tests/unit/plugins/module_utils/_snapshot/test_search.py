@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
 import subprocess
 import time
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.paths import escape
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import search
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import conditions, search
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.actions import Holders, do_action
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import (
@@ -89,6 +90,17 @@ def test_the_first_paths_are_exact_whatever_comes_in_which_snapshot(bench):
         result = found(bench, limit=limit, glob="f*")
         shown = [(one["path"], one["snapshots"]) for one in result["found"]]
         assert shown == sorted(expected.items())[:limit] and result["found_total"] == len(expected)
+
+
+def test_a_regex_that_would_never_end_is_refused(bench, monkeypatch):
+    bench.write("a" * 60 + "b", b"")
+    bench.backup()
+    assert found(bench, regex="^a+b$")["found_total"] == 1
+    monkeypatch.setattr(conditions, "_GRACE", 0.1)
+    with pytest.raises(Refused, match=r"regex takes too long: .* such as \(a\+\)\+"):
+        found(bench, regex="^(a+)+$")
+    assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0, 0) and signal.getsignal(signal.SIGVTALRM) == signal.SIG_DFL
+    assert found(bench, regex="^(a|b)+$")["found_total"] == 1
 
 
 def test_all_jobs_of_a_host_and_all_hosts(three):
