@@ -65,10 +65,15 @@ options:
       - V(accept) makes the snapshot O(name), which was set aside, a complete one.
       - V(discard) removes the snapshot O(name), which was set aside, or the unfinished one. Only V(prune) removes
         complete ones. If O(name) is gone already, it says that this was meant, and no check tells of it any more.
+      - V(protect) keeps the snapshot O(name), complete or set aside, until O(until), for O(reason), as a legal hold does.
+        Whoever asks, V(prune) keeps it, and V(accept) and V(discard) refuse it. It ends by itself when O(until) has passed
+        by the clock of this host and by that of the control node, and a complete snapshot is newer, so that a clock that is
+        ahead releases nothing. A hold can be made longer, and not shorter.
+      - V(unprotect) ends that before, for O(reason).
       - V(adopt_rsnapshot) creates snapshots from those of rsnapshot, as hard links, so that the job continues from
         there.
     type: str
-    choices: [begin, finish, list, find, history, diff, prune, check, accept, discard, adopt_rsnapshot]
+    choices: [begin, finish, list, find, history, diff, prune, check, accept, discard, protect, unprotect, adopt_rsnapshot]
     required: true
   repository:
     description:
@@ -213,8 +218,34 @@ options:
     elements: str
   name:
     description:
-      - Snapshot for O(action=accept) and O(action=discard), as in RV(snapshots[].name), or V(unfinished).
+      - Snapshot for O(action=accept), O(action=discard), O(action=protect) and O(action=unprotect), as in
+        RV(snapshots[].name). O(action=discard) also takes V(unfinished).
     type: str
+  reason:
+    description:
+      - With O(action=protect) and O(action=unprotect), why, in one line. C(history.jsonl) keeps it.
+    type: str
+    default: ""
+    version_added: 0.3.0
+  until:
+    description:
+      - With O(action=protect), the last day in UTC, such as V(2027-12-31), a time, such as V(2027-12-31T17:30:00Z), or
+        V(forever), which is until O(action=unprotect).
+    type: str
+    default: ""
+    version_added: 0.3.0
+  read_only:
+    description:
+      - With O(action=finish), make the folders of the tree immutable (C(chattr +i)) once the snapshot is complete. Then
+        nobody, not even root, can remove, replace or add a file in it by mistake. O(action=prune) and O(action=discard)
+        take the flag off.
+      - Files have no flag, since later snapshots are linked to them, so root can still write into one.
+      - A snapshot that is set aside becomes read-only with the next one that is finished after its acceptance.
+      - This needs Linux, root, and a file system that has the flag, such as ext4, XFS or btrfs. Elsewhere a warning says so,
+        and the snapshot is complete all the same.
+    type: bool
+    default: false
+    version_added: 0.3.0
   match:
     description:
       - With O(action=find), which entries to list. All conditions that are given must hold; at least one must be.
@@ -373,6 +404,16 @@ EXAMPLES = r"""
     host: web1
     job: data
     check_subset: 1/7
+
+- name: Keep a snapshot for a court, whatever the retention is
+  longhaul.fleet.snapshot:
+    action: protect
+    repository: /srv/backup
+    host: web1
+    job: data
+    name: 2026-11-21T173009Z
+    until: "2031-12-31"
+    reason: "case 4711, asked for by the legal department"
 
 - name: Adopt the snapshots of rsnapshot
   longhaul.fleet.snapshot:
@@ -577,6 +618,24 @@ snapshots:
       description: Why its details cannot be read. Usually empty.
       type: str
       sample: ""
+    protected:
+      description: Whether it must stay, by O(action=protect).
+      type: bool
+      sample: true
+    hold:
+      description: The protection, also if it has ended, with C(reason), C(until) (a time in UTC or V(forever)), C(by) and C(since). Empty
+        if there is none.
+      type: dict
+      sample: {reason: case 4711, until: "2032-01-01T00:00:00Z", by: alice on control, since: "2026-11-22T08:00:00Z"}
+    read_only:
+      description: Whether it was finished with O(read_only).
+      type: bool
+      sample: false
+hold:
+  description: The protection of the snapshot that there is now, as in RV(snapshots[].hold).
+  returned: with O(action=protect) and O(action=unprotect)
+  type: dict
+  sample: {reason: case 4711, until: "2032-01-01T00:00:00Z", by: alice on control, since: "2026-11-22T08:00:00Z"}
 found:
   description: What was found, by host, job and path. Each stands once, as the newest snapshot has it that does.
   returned: with O(action=find)
@@ -704,7 +763,8 @@ totals:
 kept:
   description:
     - Snapshots that stay, each with the rules that keep it. V(being read) marks one that stays only because a restore
-      is reading it; a warning names it.
+      is reading it; a warning names it. One that O(action=protect)
+      keeps has V(protected until) and the time, or V(protected forever).
   returned: with O(action=prune)
   type: dict
   sample: {2026-11-21T173009Z: [latest, daily, weekly, monthly]}
@@ -835,7 +895,7 @@ def main() -> None:
                 "type": "str",
                 "choices": [
                     *("begin", "finish", "list", "find", "history", "diff"),
-                    *("prune", "check", "accept", "discard", "adopt_rsnapshot"),
+                    *("prune", "check", "accept", "discard", "protect", "unprotect", "adopt_rsnapshot"),
                 ],
                 "required": True,
             },
@@ -864,6 +924,9 @@ def main() -> None:
             "check_subset": {"type": "str", "default": DEFAULTS["check_subset"]},
             "snapshots": {"type": "list", "elements": "str"},
             "name": {"type": "str"},
+            "reason": {"type": "str", "default": DEFAULTS["reason"]},
+            "until": {"type": "str", "default": DEFAULTS["until"]},
+            "read_only": {"type": "bool", "default": DEFAULTS["read_only"]},
             "match": {
                 "type": "dict",
                 "options": {
@@ -892,6 +955,8 @@ def main() -> None:
             ("action", "check", ("host", "job")),
             ("action", "accept", ("host", "job", "name")),
             ("action", "discard", ("host", "job", "name")),
+            ("action", "protect", ("host", "job", "name", "until", "reason")),
+            ("action", "unprotect", ("host", "job", "name", "reason")),
             ("action", "adopt_rsnapshot", ("host", "job", "rsnapshot_root")),
         ],
         supports_check_mode=True,

@@ -20,6 +20,7 @@ The life of a snapshot:
 * ``begin``: begin one, or resume the interrupted one.
 * ``finish``, ``build_manifest``, ``suspicion``: make it a complete one.
 * ``quarantine``: take one that was set aside, or drop it.
+* ``hold``: protect one from being removed until a date. ``read_only``: make the folders of its tree immutable.
 * ``policy``, ``time_zones``, ``prune``, ``read_lock``: which ones are kept, and how the others are removed.
 * ``check``, ``check_contents``, ``subset``, ``check_run``: whether they are what their manifests say.
   ``damage``: the damaged files that were found, which no later snapshot uses.

@@ -25,6 +25,7 @@ from .differences import DiffResult, diff
 from .errors import Refused, unexpected
 from .finish import finish
 from .history import MISSED, RESTORED, enter_news, event_of, find_missing, note
+from .hold import hold_of, protect, unprotect
 from .listing import listing
 from .predicted_states import States
 from .prune import prune
@@ -49,6 +50,8 @@ DEFAULTS: Mapping[str, Any] = {  # of all options
     "by": "",
     "why": "",
     "control_time": None,
+    **dict.fromkeys(("reason", "until"), ""),
+    "read_only": False,
     "expects": 0,  # snapshots that the control node knows; the module has no such option
     "min_free": "",  # what must be free before it begins, as the role has it; nor this one
     "check_level": "contents",
@@ -89,6 +92,13 @@ class ChangeResult(NamedTuple):
     """The result of an action that tells nothing else."""
 
     changed: bool
+
+
+class HoldResult(NamedTuple):
+    """The hold of a snapshot that there is now; see RETURN."""
+
+    changed: bool
+    hold: dict[str, object]
 
 
 class FinishResult(NamedTuple):
@@ -187,6 +197,7 @@ class _Actions:
             expected_entries=self._options["expected_entries"],
             expected_bytes=self._options["expected_bytes"],
             beside=self._beside,
+            read_only=self._options["read_only"],
             check=self._dry,
         )
         self.warnings += done.warnings
@@ -209,8 +220,9 @@ class _Actions:
                     "time": _iso(item.time),
                     "verified": _iso(item.verified),
                     "checked": _iso(item.checked),
+                    "hold": item.hold.shown() if item.hold else {},
                 }
-                for item in listing(self._series, self._now)
+                for item in listing(self._series, self._now, self._options["control_time"])
             ],
             find_room(self._series.path)._asdict(),
         )
@@ -234,7 +246,21 @@ class _Actions:
             warning = policy.compare_clocks(self._now, self._options["control_time"])
             self.warnings += [warning] if warning else []
         calendar, lazy = time_zones.calendar_of(self._options["timezone"]), self._options["lazy"]
-        done = prune(self._series, wanted, self._now, calendar, self._reader, lazy=lazy, check=self._dry)
+        done = prune(
+            self._series,
+            wanted,
+            self._now,
+            calendar,
+            self._reader,
+            lazy=lazy,
+            control_time=self._options["control_time"],
+            check=self._dry,
+        )
+        for name in done.protected_leftovers:
+            self.warnings.append(
+                f"{name} was renamed to be removed, and it is protected, so it stays. Give it back its name "
+                f"(mv {name} {name[len(names.REMOVING_PREFIX) :]}), or unprotect it then"
+            )
         for name, holder in done.held.items():
             self.warnings.append(
                 f"{name} is being read by {holder}, so it stays for now. The next prune removes it once nobody does"
@@ -303,15 +329,42 @@ class _Actions:
 
     def accept(self) -> ChangeResult:
         """Take what was set aside."""
-        changed = accept(self._series, self._options["name"], self._now, check=self._dry)
+        time = self._options["control_time"]
+        changed = accept(self._series, self._options["name"], self._now, control_time=time, check=self._dry)
         self.after = self.before.accepted(self._options["name"]).settled(self._now)
         return ChangeResult(changed)
 
     def discard(self) -> ChangeResult:
         """Drop what was set aside or not finished."""
-        changed = discard(self._series, self._options["name"], self._writer, now=self._now, check=self._dry)
+        changed = discard(
+            self._series,
+            self._options["name"],
+            self._writer,
+            now=self._now,
+            control_time=self._options["control_time"],
+            check=self._dry,
+        )
         self.after = self.before.discarded(self._options["name"])
         return ChangeResult(changed)
+
+    def protect(self) -> HoldResult:
+        """Keep a snapshot from being removed."""
+        name, until, reason = (self._options[one] for one in ("name", "until", "reason"))
+        changed = protect(self._series, name, until, reason, self._now, check=self._dry)
+        self.after = self.before.protecting(name)
+        return HoldResult(changed, self._hold(name))
+
+    def unprotect(self) -> HoldResult:
+        """End the protection of a snapshot."""
+        name = self._options["name"]
+        changed = unprotect(self._series, name, self._options["reason"], self._now, check=self._dry)
+        self.after = self.before.unprotecting(name)
+        return HoldResult(changed, self._hold(name))
+
+    def _hold(self, name: str) -> dict[str, object]:
+        with self._series.snapshot(name) as snapshot:
+            hold = hold_of(snapshot)
+        return hold.shown() if hold else {}
 
     def adopt_rsnapshot(self) -> AdoptResult:
         """Make snapshots of what rsnapshot has."""

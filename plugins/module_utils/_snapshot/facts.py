@@ -65,6 +65,7 @@ class Facts(NamedTuple):
     figures: Figures = Figures()
     aside_base: str = ""  # the name of a newer snapshot than base, set aside, that files are linked to as well
     past: tuple[Past, ...] = ()  # this one and those before, the newest first, back to the last that was accepted
+    read_only: bool = False  # the folders of the tree are made immutable
 
     def dump(self) -> dict[str, Any]:
         """Return the facts as ``snapshot.json`` holds them."""
@@ -72,6 +73,7 @@ class Facts(NamedTuple):
         del values["figures"]
         values["past"] = [one._asdict() for one in self.past] or None
         values["aside_base"] = self.aside_base or None
+        values["read_only"] = self.read_only or None
         return {name: value for name, value in values.items() if value is not None}
 
 
@@ -139,6 +141,7 @@ def parse_facts(value: object) -> Facts:
         Figures(*(optional(values, name, int) for name in Figures._fields)),
         optional(values, "aside_base", str) or "",
         tuple(map(_parse_past, list_of(values.get("past", []), "past", dict))),
+        optional(values, "read_only", bool) or False,
     )
 
 

@@ -28,6 +28,7 @@ from .errors import Refused, TreeMismatch
 from .facts import DAMAGED, RSNAPSHOT, CheckRecord, Facts, Finding, Past
 from .history import ADOPTED, ASIDE, MADE, event_of, note
 from .manifest import About, ManifestWriter
+from .read_only import make_read_only
 from .repository import Series, SnapshotFolder
 from .suspicion import ALL_ALLOWED, ChangeLimits, remember, suspicion
 
@@ -56,6 +57,7 @@ def finish(
     expected_entries: int | None = None,
     expected_bytes: int | None = None,
     beside: Beside | None = None,
+    read_only: bool = False,
     check: bool = False,
 ) -> SnapshotOutcome:
     """Finish the snapshot that the run with this token began; a second time it changes nothing.
@@ -63,7 +65,8 @@ def finish(
     ``expected_entries`` and ``expected_bytes`` are what the transfer counted: entries with the root, and the bytes of
     all regular files, with or without the targets of symbolic links. The lock is the caller's. Raises Refused if
     that is not what is there, where another run took the snapshot over, and where the tree cannot be read; then it
-    stays unfinished. ``beside`` sees each entry in the same walk; raise TreeMismatch if the tree is not equal for it.
+    stays unfinished. ``read_only`` makes the folders of the tree immutable, and those of earlier snapshots where a kill
+    prevented that. ``beside`` sees each entry in the same walk; raise TreeMismatch if the tree is not equal for it.
     """
     facts = unfinished_facts(series)
     if not facts or facts.run != run:
@@ -100,6 +103,7 @@ def finish(
             aside=aside,
             figures=figures,
             past=remember(names.name_of(at), figures, past),
+            read_only=read_only,
         )
         name = names.name_of(at, names.ASIDE if aside else names.COMPLETE)
         if not check:
@@ -114,7 +118,10 @@ def finish(
             note(series, event_of(series, act, name, now, aside or facts.adopted or ""))
             series.step("settle")
             series.settle(now)
-    return SnapshotOutcome(True, name, aside, complete, _warnings(totals, problem, facts, healed, linked))
+    warnings = _warnings(totals, problem, facts, healed, linked)
+    if read_only and not check:
+        warnings += make_read_only(series)[1]
+    return SnapshotOutcome(True, name, aside, complete, warnings)
 
 
 def _finished_before(series: Series, run: str, now: int, facts: Facts | None, check: bool) -> SnapshotOutcome:
@@ -122,7 +129,9 @@ def _finished_before(series: Series, run: str, now: int, facts: Facts | None, ch
     done = finished_by(series, run)
     if done is not None:
         name, found = done
-        return SnapshotOutcome(series.settle(now, check), name, found.aside or "", found, [])
+        settled = series.settle(now, check)
+        changed, warnings = make_read_only(series) if found.read_only and not check else (False, [])
+        return SnapshotOutcome(settled or changed, name, found.aside or "", found, warnings)
     if check:  # nothing was begun, because beginning was only predicted, too
         return SnapshotOutcome(True, "", "", None, [])
     if facts:

@@ -32,7 +32,7 @@ from .repository import Series
 
 # The acts. Others, of later versions, are ignored.
 MADE, ASIDE, ADOPTED, ACCEPTED, DISCARDED, PRUNED = "made", "aside", "adopted", "accepted", "discarded", "pruned"
-PROTECTED = "protected"  # reserved
+PROTECTED, UNPROTECTED = "protected", "unprotected"
 RESTORED = "restored"
 FOUND = "found"  # it was there, and in no history
 RENAMED = "renamed"  # it had another name, or its folder was that of another host or job

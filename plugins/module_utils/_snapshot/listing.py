@@ -11,6 +11,7 @@ from typing import NamedTuple
 from . import names
 from .errors import Refused
 from .facts import CheckRecord
+from .hold import Hold, ending_clock, hold_of
 from .repository import Series
 
 UNFINISHED = "unfinished"
@@ -35,28 +36,33 @@ class SnapshotRow(NamedTuple):
     checked: int | None
     damaged: list[str]  # paths that the last checks found damaged
     problem: str
+    hold: Hold | None  # even if it has ended
+    protected: bool  # by a hold that has not ended
+    read_only: bool  # the folders of its tree are made immutable
 
 
-def listing(series: Series, now: int) -> list[SnapshotRow]:
+def listing(series: Series, now: int, control_time: int | None = None) -> list[SnapshotRow]:
     """Describe every snapshot, the oldest first, then the unfinished one. Nothing is read but facts."""
-    latest = series.latest()
+    latest, clock = series.latest(), ending_clock(series, now, control_time)
     found = []
     for kind in names.PREFIXES:
         for at in series.times(kind):
-            found.append(_describe(series, names.name_of(at, kind), kind, at, now, latest))
+            found.append(_describe(series, names.name_of(at, kind), kind, at, now, latest, clock))
     found.sort(key=lambda item: item.time)
     if series.has(names.UNFINISHED):
-        found.append(_describe(series, names.UNFINISHED, UNFINISHED, None, now, latest))
+        found.append(_describe(series, names.UNFINISHED, UNFINISHED, None, now, latest, clock))
     return found
 
 
-def _describe(series: Series, name: str, state: str, at: int | None, now: int, latest: str | None) -> SnapshotRow:
-    facts = None
+def _describe(
+    series: Series, name: str, state: str, at: int | None, now: int, latest: str | None, clock: int
+) -> SnapshotRow:
+    facts = hold = None
     checked = CheckRecord()
     problem = ""
     try:
         with series.snapshot(name) as snapshot:
-            checked = snapshot.checked()
+            checked, hold = snapshot.checked(), hold_of(snapshot)
             facts = snapshot.facts()
     except Refused as refused:
         problem = str(refused)
@@ -83,4 +89,7 @@ def _describe(series: Series, name: str, state: str, at: int | None, now: int, l
         damaged=checked.damaged,
         # What a kill left of one that is being removed has no facts, and needs none.
         problem=problem if state in (names.COMPLETE, names.ASIDE) else "",
+        hold=hold,
+        protected=hold is not None and hold.holds(clock),
+        read_only=facts is not None and facts.read_only,
     )

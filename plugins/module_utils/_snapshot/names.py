@@ -34,6 +34,7 @@ DATA = "data"
 MANIFEST = "manifest"
 FACTS = "snapshot.json"
 CHECKED = "checked.json"
+HOLD = "hold.json"
 CHANGE_TIMES = "change-times"  # of the source's files; of a part of the tree, the name has its hash
 NEW_SUFFIX = ".new"  # of a file that is written before it takes its place
 

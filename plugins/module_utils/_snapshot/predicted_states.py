@@ -22,6 +22,7 @@ class States(NamedTuple):
     snapshots: frozenset[str]  # whatever their state, by name
     latest: str | None
     becomes: str = ""  # the name that the unfinished snapshot will have, where that is known
+    protected: frozenset[str] = frozenset()  # those with a hold
 
     @classmethod
     def of(cls, series: Series) -> States:
@@ -32,14 +33,15 @@ class States(NamedTuple):
             found.add(names.UNFINISHED)
             facts = unfinished_facts(series)
             becomes = names.name_of(facts.time) if facts else ""
-        return cls(frozenset(found), series.latest(), becomes)
+        held = {name for name in found if names.kind_of(name) and series.has(f"{name}/{names.HOLD}")}
+        return cls(frozenset(found), series.latest(), becomes, frozenset(held))
 
     def text(self) -> str:
         """Return one line for each name."""
         lines = []
         for name in sorted(self.snapshots, key=lambda name: name[-len(names.name_of(0)) :]):
             what = names.kind_of(name) or f"unfinished{', to be ' if self.becomes else ''}{self.becomes}"
-            lines.append(f"{name} {what}")
+            lines.append(f"{name} {what}{', protected' if name in self.protected else ''}")
         if self.latest is not None:
             lines.append(f"{names.LATEST} -> {self.latest}")
         return "".join(line + "\n" for line in lines)
@@ -66,6 +68,14 @@ class States(NamedTuple):
     def discarded(self, name: str) -> States:
         """Take away what is not complete."""
         return self._with([], [names.UNFINISHED if name == "unfinished" else name])
+
+    def protecting(self, name: str) -> States:
+        """Protect a snapshot."""
+        return self._replace(protected=self.protected | {name})
+
+    def unprotecting(self, name: str) -> States:
+        """End the protection of a snapshot."""
+        return self._replace(protected=self.protected - {name})
 
     def adopted(self, found: Iterable[str]) -> States:
         """Add snapshots; what an interrupted adoption left is gone."""

@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Callable, NamedTuple
+from typing import Callable, Collection, NamedTuple
 
 from .._tree.dirfd import Root
 from . import names
 from .begin import unfinished_facts
 from .errors import Refused
 from .history import PRUNED, event_of, note
+from .hold import Hold, active_hold, ending_clock
 from .policy import Policy, decide, describe
 from .read_lock import unless_read
+from .read_only import make_writable
 from .repository import Series
 from .time_zones import Calendar, utc
 
@@ -36,6 +38,7 @@ class PruneOutcome(NamedTuple):
     removed: list[str]  # names of snapshots that were complete
     leftovers: list[str]  # names that an earlier run had not removed to the end
     held: dict[str, str]  # name -> who is reading it, of those that would have gone
+    protected_leftovers: list[str]  # names of protected snapshots that somebody renamed to be removed
 
 
 def prune(
@@ -46,13 +49,14 @@ def prune(
     reader: Callable[[str], str | None] = lambda path: None,
     *,
     lazy: bool = False,
+    control_time: int | None = None,
     check: bool = False,
 ) -> PruneOutcome:
-    """Remove complete snapshots that no rule keeps, and that nobody reads. The lock is the caller's.
+    """Remove complete snapshots that no rule and no hold keeps, and that nobody reads. The lock is the caller's.
 
-    ``reader`` says which job reads below a path. ``lazy`` leaves the trees for the next run, under names that are no
-    snapshots'. Raises Refused if a snapshot was set aside, for then the old ones may be the only good ones, and
-    where a tree cannot be removed.
+    ``reader`` says which job reads below a path. ``control_time`` is that of the control node's clock. ``lazy`` leaves
+    the trees for the next run, under names that are no snapshots'. Raises Refused if a snapshot was set aside, for then
+    the old ones may be the only good ones, and where a tree cannot be removed.
     """
     aside = series.named(names.ASIDE)
     if aside:
@@ -62,10 +66,14 @@ def prune(
             "none is pruned. Compare it with them, then accept or discard it"
         )
     settled = series.settle(now, check)
-    leftovers = series.named(names.REMOVING)
+    clock = ending_clock(series, now, control_time)
+    stays = _held(series, names.REMOVING, clock)
+    leftovers = [name for name in series.named(names.REMOVING) if name not in stays]
     complete = series.times()
     kept = decide(complete, policy, now, calendar)
-    _protect(series, kept, now)
+    _keep_used(series, kept, now)
+    for name, hold in _held(series, names.COMPLETE, clock).items():
+        kept[names.time_of(name) or 0].append(hold.rule)
     going, held = [], {}
     for at in complete:
         if kept[at]:
@@ -83,7 +91,7 @@ def prune(
     events = [event_of(series, PRUNED, name, now, f"keep: {describe(policy)}") for name in going] if not check else []
     is_noted = note(series, *events)
     if not check and not lazy:
-        _remove_leftovers(series)
+        _remove_leftovers(series, stays)
     if not is_noted:  # a full disk has room now
         note(series, *events)
     return PruneOutcome(
@@ -92,10 +100,17 @@ def prune(
         going,
         leftovers,
         held,
+        list(stays),
     )
 
 
-def _protect(series: Series, kept: dict[int, list[str]], now: int) -> None:
+def _held(series: Series, kind: str, clock: int) -> dict[str, Hold]:
+    """Return the holds of the protected snapshots of a kind, by their names."""
+    found = {name: active_hold(series, name, clock) for name in series.named(kind)}
+    return {name: hold for name, hold in found.items() if hold is not None}
+
+
+def _keep_used(series: Series, kept: dict[int, list[str]], now: int) -> None:
     """Keep what is in use, whatever the policy says."""
     latest = names.latest_of(now, list(kept))
     unfinished = unfinished_facts(series) if series.has(names.UNFINISHED) else None
@@ -105,16 +120,19 @@ def _protect(series: Series, kept: dict[int, list[str]], now: int) -> None:
             kept[at].append(rule)
 
 
-def _remove_leftovers(series: Series) -> None:
-    """Remove everything that stands under a name for it. Raises Refused for what does not go."""
+def _remove_leftovers(series: Series, stays: Collection[str]) -> None:
+    """Remove what stands under a name for it, but for what ``stays``. Raises Refused for what does not go."""
     for name in series.named(names.REMOVING):
-        series.step(f"remove {name}")
-        remove_tree(series, name)
+        if name not in stays:
+            series.step(f"remove {name}")
+            remove_tree(series, name)
 
 
 def remove_tree(series: Series, name: str) -> None:
     """Remove a folder of a snapshot. Raise Refused if it does not go, and says why."""
     try:
+        with contextlib.suppress(FileNotFoundError), series.snapshot(name) as snapshot:
+            make_writable(snapshot)
         with Root(series.fd) as root, contextlib.suppress(FileNotFoundError):
             root.remove(os.fsencode(name))
     except OSError as error:

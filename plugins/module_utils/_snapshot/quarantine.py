@@ -13,12 +13,16 @@ from . import names
 from .atomic_io import write_json
 from .errors import Refused
 from .history import ACCEPTED, DISCARDED, event_of, find_missing, note
+from .hold import ending_clock, refuse_held
 from .prune import remove_tree
 from .repository import Series
 
 
-def accept(series: Series, name: str, now: int, *, check: bool = False) -> bool:
-    """Make a snapshot that was set aside a complete one; says whether that was to be done. The lock is the caller's."""
+def accept(series: Series, name: str, now: int, *, control_time: int | None = None, check: bool = False) -> bool:
+    """Make a snapshot that was set aside a complete one; says whether that was to be done. The lock is the caller's.
+
+    One that is protected stays as it is.
+    """
     final = _time(name)
     if not series.has(names.ASIDE_PREFIX + final):
         if series.has(final):
@@ -26,6 +30,7 @@ def accept(series: Series, name: str, now: int, *, check: bool = False) -> bool:
         raise _missing(series, name)
     if series.has(final):
         raise Refused(f"{series.path} has a complete snapshot {final} already: discard one of the two")
+    refuse_held(series, names.ASIDE_PREFIX + final, ending_clock(series, now, control_time), "accept")
     if not check:
         with series.snapshot(names.ASIDE_PREFIX + final) as snapshot:
             facts = snapshot.facts()
@@ -46,6 +51,7 @@ def discard(
     writer: Callable[[str], str | None] = lambda path: None,
     *,
     now: int = 0,
+    control_time: int | None = None,
     check: bool = False,
 ) -> bool:
     """Remove a snapshot that was set aside, or the unfinished one (``unfinished``); says whether there was one.
@@ -73,6 +79,7 @@ def discard(
             )
     if not series.has(found):
         return False
+    refuse_held(series, found, ending_clock(series, now, control_time), "discard")
     if not check:
         at = names.time_of(names.once_accepted(found)) or 0  # the unfinished one has none
         removing = names.name_of(_free(series, at), names.REMOVING)
