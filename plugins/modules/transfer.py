@@ -185,6 +185,24 @@ options:
       - Each is only a pattern, as in O(include).
     type: list
     elements: str
+  exclude_if_present:
+    description:
+      - Names of files, for example V(.nobackup). Of a directory that contains such a regular file, only the directory itself
+        and that file are transferred, as by C(tar --exclude-tag). What the file contains does not matter.
+      - A file in O(src) itself does not count, so that one file cannot empty a whole transfer.
+      - Who may write to a directory of the source can hide the contents of that directory in this way, and nothing else.
+      - Nothing in such a directory is deleted at the destination with O(delete), unless a rule in O(filter) says so (V(R)).
+      - With the methods V(stream), V(tar_nc), V(scp) and V(sftp); rsync has no such option.
+    type: list
+    elements: str
+    version_added: 0.3.0
+  exclude_caches:
+    description:
+      - The same as O(exclude_if_present) for directories with a file C(CACHEDIR.TAG) that begins with the signature of the
+        Cache Directory Tagging Specification. Many programs mark their caches in this way.
+    type: bool
+    default: false
+    version_added: 0.3.0
   checksum:
     description:
       - Compare files by content instead of size and modification time.
@@ -724,6 +742,11 @@ vanished:
   returned: success
   type: int
   sample: 0
+left_out:
+  description: Directories whose contents were left out by O(exclude_if_present) or O(exclude_caches).
+  returned: success
+  type: int
+  sample: 3
 errors:
   description: Errors for single paths. At most 20 are listed, in diff mode 200.
   returned: always

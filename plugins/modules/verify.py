@@ -81,6 +81,19 @@ options:
       - Patterns in rsync's syntax of entries to skip. A leading slash means O(src) itself.
     type: list
     elements: str
+  exclude_if_present:
+    description:
+      - Names of files. Of a directory of the source that contains such a file, only the directory itself and that file
+        are compared, as with M(longhaul.fleet.transfer).
+    type: list
+    elements: str
+    version_added: 0.3.0
+  exclude_caches:
+    description:
+      - The same for directories with a C(CACHEDIR.TAG), as with M(longhaul.fleet.transfer).
+    type: bool
+    default: false
+    version_added: 0.3.0
   extra:
     description:
       - Also report entries that only the destination has.

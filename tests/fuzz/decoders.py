@@ -192,7 +192,7 @@ def samples() -> Iterator[bytes]:
         Entry(b"c", "l", 0o777, 0, 0, 2, -1, 2, 3, 6, 1, 0, 0, b"to"),
     ]
     shard = messages.Shard(7, entries, 2)
-    shard.opaque, shard.users, shard.groups = [0], {1: "one"}, {2: "two"}
+    shard.opaque, shard.tagged, shard.users, shard.groups = [0], [1], {1: "one"}, {2: "two"}
     packed_shard, text = shard.dump(), b"text " * 20
     blocks = delta.Blocks(32 << 10, 5, delta.ALGORITHMS[0], bytes(16), 1 << 20)
     encoder, heads = frames.FrameEncoder(None, checks=False), records.Heads(None)

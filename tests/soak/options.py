@@ -44,6 +44,8 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "filter": (None, ("P *.keep", "- *.tmp"), ("- /b", "+ /a/***", "H c", "- *.keep"), ("- /*/", "R *")),
     "include": (None, ("/a/*.tmp", "c")),
     "exclude": (None, ("*.keep",), ("/a/", "y.*"), NAMES_SRC),
+    "exclude_if_present": (None, (".nobackup",)),
+    "exclude_caches": (False, True),
     "checksum": (False, True),
     "compress": ("auto", "none", "zstd", "lz4", "zlibx", "zlib"),
     "compress_level": (None, 1),
@@ -89,6 +91,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
 DEFAULTS: dict[str, Any] = {name: values[0] for name, values in VALUES.items()}
 DEFAULTS["rsync_opts"] = None
 TRUSTING = ("rsync_opts", "ssh_ciphers", "sftp_buffer_size", "sftp_requests", "rsyncd_module")  # not for stream
+TAGS = ("exclude_if_present", "exclude_caches")  # not for rsync
 ROOTS_OWN = ("owner", "devices")  # of preserve: what a user cannot keep
 
 
@@ -121,6 +124,7 @@ def _names_congestion(row: Row) -> bool:
 REFUSED = (
     _only("rsync_opts", ("auto", "rsync", "rsyncd")),
     _only("inplace", ("auto", "stream", "rsync", "rsyncd")),
+    *(_only(one, ("auto", "stream", "tar_nc", "scp", "sftp")) for one in TAGS),
     _only("ssh_ciphers", ("auto", *SSH)),
     _only("sftp_buffer_size", ("sftp",)),  # which auto never chooses
     _only("sftp_requests", ("sftp",)),
@@ -138,11 +142,20 @@ REFUSED = (
             ("inplace", "sftp_buffer_size"),
             ("inplace", "sftp_requests"),
             ("inplace", "link_dest"),
+            *((one, other) for one in TAGS for other in ("rsync_opts", "rsyncd_module")),
             ("port", "port_range"),
             ("rsyncd_module", "ssh_ciphers"),
             ("rsyncd_module", "sftp_buffer_size"),
             ("rsyncd_module", "sftp_requests"),
         )
+    ),
+    *(
+        Refused(
+            (one, "ssh_ciphers"),
+            f"{one}|ssh_ciphers|no method fits",
+            lambda row, one=one: bool(row[one]) and bool(row["ssh_ciphers"]) and row["method"] == "auto",
+        )
+        for one in TAGS
     ),
     Refused(("rsyncd_user", "rsyncd_module"), "rsyncd_user", lambda r: r["rsyncd_user"] and not r["rsyncd_module"]),
     Refused(

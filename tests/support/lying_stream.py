@@ -92,6 +92,7 @@ OF_A_SOURCE: dict[str, tuple[str, Callable[[Any, int, int], None]]] = {
     "again": ("Shard", _attribute("attempt", 2, 3, 4, 0)),
     "another shard": ("Shard", _attribute("id", *NUMBERS)),
     "not listed": ("Shard", _attribute("opaque", [0], [1], [0, 1, 2], [99])),
+    "only tags": ("Shard", _attribute("tagged", [0], [1], [0, 1, 2], [99])),
     "clean": ("Scanned", _attribute("clean", True, False)),
     "another total": ("Scanned", _attribute("files", *NUMBERS)),
     "sent before": ("Sent", _attribute("id", *NUMBERS)),

@@ -79,6 +79,7 @@ class Outcome:
         self.files_deleted = 0
         self.attributes_changed = 0
         self.vanished = 0
+        self.left_out = 0  # directories whose contents a file in them leaves out
         self.errors: list[PathError] = []
         self.errors_total = 0
         self.errors_unstable = 0  # of those: what changed each time it was read

@@ -68,6 +68,8 @@ class OptionSettings(TypedDict):
     congestion: str  # with stream: auto, none, or the congestion control of the data connections
     numeric_ids: bool  # false: the destination gives an id the number of the same name, where it has it
     one_file_system: bool  # list no directory of another file system
+    exclude_if_present: list[str]  # names of files: of a directory that has one, only that file is listed
+    exclude_caches: bool  # the same for CACHEDIR.TAG
     partial: bool  # keep what has arrived when the transfer fails
     link_dest: list[str]  # absolute paths on the destination
     link_dest_exclude: list[str]  # paths, escaped, of files that are never taken from link_dest
@@ -149,6 +151,8 @@ def parse_settings(values: object) -> Settings:
         "trust": "full",
         "suspects": [],
         "link_dest_exclude": [],
+        "exclude_if_present": [],
+        "exclude_caches": False,
         "inplace": False,
         "delta": "auto",
         "congestion": "none",

@@ -29,7 +29,7 @@ from .._tree.record_store import Listing, RecordStore, RecordWriter
 from .._tree.walk import walk
 from .confine_job import confine_reader
 from .reporter import Reporter
-from .request import DigestRequest, parse_digest_request
+from .request import DigestRequest, parse_digest_request, tags_of
 from .state import JobFolder
 
 if TYPE_CHECKING:
@@ -149,6 +149,7 @@ def _read(
         root,
         filters=filters,
         one_file_system=request["one_file_system"],
+        tags=tags_of(request),
         xattrs=bool(fields & {"xattrs", "acls"}),
         only=os.fsencode(request["only"]) if request["only"] else None,
         on_staging=(lambda _path: None) if request.get("side") == "source" else None,  # none offers them

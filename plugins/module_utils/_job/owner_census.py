@@ -15,7 +15,7 @@ from .._tree.owners import OwnerCount
 from .._tree.walk import walk
 from .confine_job import confine_reader
 from .reporter import Reporter
-from .request import parse_census_request
+from .request import parse_census_request, tags_of
 from .state import JobFolder
 
 
@@ -42,6 +42,7 @@ def run_census(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) 
         held,
         filters=filters,
         one_file_system=request["one_file_system"],
+        tags=tags_of(request),
         xattrs="acls" in request["preserve"],
         only=os.fsencode(request["only"]) if request["only"] else None,
         on_error=lambda _path, _error: None,

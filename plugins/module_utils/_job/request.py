@@ -12,6 +12,7 @@ from .._core.context import parse_peer, parse_serve
 from .._core.errors import TransferFailed
 from .._core.json_shape import WrongShape, as_object, check_members, list_of, number, optional, well_formed
 from .._core.settings import check_time_units
+from .._tree.directory_tags import DirectoryTags
 from .._tree.held_root import parse_probed
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
         rules: list[str]
         only: str | None
         one_file_system: bool
+        exclude_if_present: list[str]
+        exclude_caches: bool
 
     class CensusRequest(_Walk):
         preserve: list[str]  # what the transfer keeps
@@ -94,6 +97,13 @@ _STORED: Mapping[str, type] = {
     **dict.fromkeys(("settings", "serve"), dict),
 }
 
+_TAGS: Mapping[str, type] = {"exclude_if_present": list, "exclude_caches": bool}  # earlier versions had neither
+
+
+def tags_of(request: CensusRequest | DigestRequest) -> DirectoryTags:
+    """Return the files that leave out the rest of their directory."""
+    return DirectoryTags.parse(request.get("exclude_if_present") or (), bool(request.get("exclude_caches")))
+
 
 def parse_transfer_request(value: object) -> TransferRequest:
     """Return the request for one end of a transfer, but for its settings, which parse_settings reads.
@@ -113,7 +123,7 @@ def parse_transfer_request(value: object) -> TransferRequest:
 
 def parse_census_request(value: object) -> CensusRequest:
     """Return the request for a count of owners; raise TransferFailed if it cannot be read."""
-    values = _checked(value, {"root": str, "one_file_system": bool}, ("rules", "preserve"), {"only": str})
+    values = _checked(value, {"root": str, "one_file_system": bool}, ("rules", "preserve"), {"only": str, **_TAGS})
     return cast(CensusRequest, values)
 
 
@@ -128,6 +138,7 @@ def parse_digest_request(value: object) -> DigestRequest:
             **dict.fromkeys(("owner_map", "time_units", "expects"), dict),
             **dict.fromkeys(("count_owners", "content_of"), list),
             "content_of_rounded": bool,
+            **_TAGS,
         },
     )
     _check_time_units(values.get("time_units") or {})

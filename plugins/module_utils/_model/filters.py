@@ -130,6 +130,10 @@ class Filters:
                 return rule.include
         return True
 
+    def risks(self, path: bytes, is_dir: bool) -> bool:
+        """Return whether a rule says that the path may be deleted at the destination, where nothing else does."""
+        return any(rule.matches(path, is_dir) for rule in self._rules[DEST]) and self.allows(path, is_dir, DEST)
+
 
 def _whole_path(pattern: bytes) -> bytes | None:
     """Return the path that a pattern names as a whole, from the root; None for any other pattern."""

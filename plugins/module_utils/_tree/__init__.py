@@ -8,7 +8,7 @@
 * ``descent``: a way down by directory fds that never leaves the tree.
 * ``resolve``: a user's path, resolved without following a symbolic link of somebody less trusted.
 * ``held_root``: the root of a transfer, opened once and held.
-* ``walk``: every entry of a tree, in one order.
+* ``walk``: every entry of a tree, in one order. ``directory_tags``: files that leave out the rest of their directory.
 * ``dirfd``: change a tree below a root, and nothing outside of it. ``remove``: remove a name with all below it.
 * ``inode``: what a name stands for, held while it is changed.
 * ``metadata``: owner, mode, ACLs, xattrs and times: what differs, and how it is set.

@@ -16,6 +16,7 @@ from .._model.entry import DIRECTORY, Entry
 from .._model.filters import Filters
 from .._model.paths import NAME_MAX, PATH_LIMIT, STAGING, is_staging, join
 from .descent import Descent, open_root
+from .directory_tags import DirectoryTags
 from .stat_entry import stat_entry
 
 OnError = Callable[[bytes, OSError], None]
@@ -31,6 +32,8 @@ def walk(
     xattrs: bool = False,
     only: bytes | None = None,
     on_staging: Callable[[bytes], None] | None = None,
+    tags: DirectoryTags | None = None,
+    on_tagged: Callable[[bytes], None] | None = None,
     on_error: OnError,
 ) -> Iterator[Entry]:
     """Yield the root (path ``b""``) and then every entry below it, a directory before its contents.
@@ -43,7 +46,8 @@ def walk(
     ``one_file_system`` gives a mount point as an empty directory, as ``rsync -x`` does. ``xattrs`` reads the
     extended attributes and ACLs. ``only`` gives the root and this one name in it, not its contents.
     ``on_staging`` leaves out the folders that transfers keep below a destination, wherever they are, and is told their
-    paths.
+    paths. ``tags`` leave out all else in the directories that have one, but for the root; ``on_tagged`` is told the
+    path of each such directory before its entry is given.
 
     What cannot be read goes to ``on_error`` with its path: a directory that cannot be opened or listed (its
     entry was given before), a name that vanished after it was listed (FileNotFoundError), attributes that
@@ -70,8 +74,12 @@ def walk(
                 entry = reader.read(fd, name, prefix + name, here)
                 if entry is None:
                     continue
+                is_leaf = entry.type != DIRECTORY or only is not None or (one_file_system and entry.dev != top.dev)
+                found = tags.find(fd, name) if tags and not is_leaf else []
+                if found and on_tagged is not None:
+                    on_tagged(entry.path)
                 yield entry
-                if entry.type != DIRECTORY or only is not None or (one_file_system and entry.dev != top.dev):
+                if is_leaf:
                     continue
                 try:
                     descent.enter(name)
@@ -81,7 +89,7 @@ def walk(
                 if one_file_system and descent.device != top.dev:
                     descent.leave()  # mounted between the look and the opening
                     continue
-                waiting.append(iter(reader.travelling(_names(descent, on_error), descent.path)))
+                waiting.append(iter(found or reader.travelling(_names(descent, on_error), descent.path)))
                 break
             else:
                 waiting.pop()

@@ -140,6 +140,8 @@ class Comparison:
     rules_at_dest: Sequence[str] = ()  # before these, at the destination alone
     only: str | None = None
     one_file_system: bool = False  # at the source; what the destination has in its place may be mounted otherwise
+    exclude_if_present: Sequence[str] = ()  # at the source; the destination may have more in its place
+    exclude_caches: bool = False  # the same
     owner_map: Table | None = None  # numbers: what the source's owners are at the destination
     count_owners: list[str] | None = None  # what a transfer preserves, where the source's owners are to be counted
     special_files: Sequence[str] = ("devices",)  # devices: all special files; specials: FIFOs and sockets alone
@@ -247,6 +249,8 @@ class Comparison:
             "rules": [*(self.rules_at_dest if side == "dest" else ()), *self.rules],
             "only": self.only,
             "one_file_system": self.one_file_system and side == "source",
+            "exclude_if_present": list(self.exclude_if_present) if side == "source" else [],
+            "exclude_caches": self.exclude_caches and side == "source",
             "fields": self.fields,
             "owner_map": self.owner_map if side == "source" else None,
             "count_owners": self.count_owners if side == "source" else None,

@@ -20,6 +20,7 @@ SSH = SSH_METHODS  # that encrypt by ssh
 BY_NAME = ("sftp", "scp")  # that auto never chooses, whatever a host says of itself
 OLDEST_PYTHON = (3, 8)
 UNENCRYPTED = ("rsyncd", "tar_nc")
+OWN_WALK = ("stream", "tar_nc", *BY_NAME)  # the source is listed by the engine; by rsync with the others
 OWN_PORT = ("stream", *UNENCRYPTED)  # the others use ssh's
 METHODS = (*OWN_PORT, *SSH)
 

@@ -16,10 +16,11 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._model.congestion i
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.filters import FilterError, Filters
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.paths import components, unescape
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.rate import parse_rate
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.directory_tags import DirectoryTags
 
 from ..common.refusal import Refusal
 from ..hosts.trust import FULL, refuse_trusting_method
-from .methods import SSH
+from .methods import OWN_WALK, SSH
 from .owners import check_owner_map
 from .rsync_trust import parse_floor
 from .rules import filter_rules, refuse_old_prefixes
@@ -47,6 +48,8 @@ _LIMITS: Mapping[str, OptionLimit] = {
     "rsyncd_module": OptionLimit(methods=("rsyncd",)),
     "rsync_opts": OptionLimit(methods=("rsync", "rsyncd")),
     "inplace": OptionLimit(methods=("stream", "rsync", "rsyncd")),
+    "exclude_if_present": OptionLimit(methods=OWN_WALK),
+    "exclude_caches": OptionLimit(methods=OWN_WALK),
     "ssh_ciphers": OptionLimit(methods=SSH),
     "sftp_buffer_size": OptionLimit(low=1, methods=("sftp",)),
     "sftp_requests": OptionLimit(low=1, methods=("sftp",)),
@@ -137,6 +140,13 @@ def _check_rules(options: Mapping[str, Any]) -> None:
         raise Refusal(f"{error} (options filter, include, exclude)") from error
 
 
+def _check_tags(options: Mapping[str, Any]) -> None:
+    try:
+        DirectoryTags.parse(options.get("exclude_if_present") or (), caches=False)
+    except ValueError as error:
+        raise Refusal(f"exclude_if_present: {error}") from error
+
+
 def _check_rsync_opts(options: Mapping[str, Any]) -> None:
     try:
         check_user_options(options.get("rsync_opts") or [], compared=options.get("verify") != "none")
@@ -210,6 +220,7 @@ _CHECKS: tuple[Callable[[Mapping[str, Any]], object], ...] = (
     _check_daemon,
     _check_trust,
     _check_rules,
+    _check_tags,
     _check_rsync_opts,
     _check_bwlimit,
     wanted_ports,

@@ -54,6 +54,8 @@ class CensusSettings(TypedDict):
     rules: list[str]
     only: str | None
     one_file_system: bool
+    exclude_if_present: list[str]
+    exclude_caches: bool
     preserve: list[str]
     numeric_ids: bool
     owner_map: Table
@@ -96,6 +98,8 @@ def take_census(
         "rules": settings["rules"],
         "only": settings["only"],
         "one_file_system": settings["one_file_system"],
+        "exclude_if_present": settings["exclude_if_present"],
+        "exclude_caches": settings["exclude_caches"],
         "preserve": settings["preserve"],
         "side": "source",
         "part": "owners",

@@ -143,7 +143,7 @@ def make_plan(
     refuse_misread_rules(options["src"], options["dest"], roots, rules)
     refuse_nesting(source, dest, roots, options["delete"])
     keeps_holes = options["preserve"] is None or "sparse" in options["preserve"]
-    refuse_unusable(source, dest, roots, bool(rules) or _has_links(options, dest), keeps_holes)
+    refuse_unusable(source, dest, roots, _is_partial(options, dest), keeps_holes)
     if options["delete"] and roots.only is None:
         refuse_deleting_root(roots.dest, options["max_delete"])
     if options["delete"] and not rules:
@@ -279,9 +279,10 @@ def _one_stream(wanted: str, method: str, used: int) -> tuple[str, ...]:
     return (f"streams is {wanted}, but method {method} has one: use another method, or leave streams out",)
 
 
-def _has_links(options: Mapping[str, Any], dest: Endpoint) -> bool:
-    """Whether files may be linked to an older copy, so that nobody knows beforehand how much must be written."""
-    return bool(set(options["link_dest"] or ()) - set(dest.probe["no_folders"]))
+def _is_partial(options: Mapping[str, Any], dest: Endpoint) -> bool:
+    """Return whether less than the source may be written: something is left out, or linked to an older copy."""
+    leaves_out = filter_rules(options) or options["exclude_if_present"] or options["exclude_caches"]
+    return bool(leaves_out or set(options["link_dest"] or ()) - set(dest.probe["no_folders"]))
 
 
 def _open_module(options: Mapping[str, Any], method: str, driving: Endpoint, serving: Endpoint) -> tuple[str, ...]:

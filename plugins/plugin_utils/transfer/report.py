@@ -73,6 +73,7 @@ def shape_result(plan: Plan, status: Status, state: str, phases: Mapping[str, fl
         "files_unchanged": outcome.files_unchanged,
         "attributes_changed": outcome.attributes_changed,
         "vanished": outcome.vanished,
+        "left_out": outcome.left_out,
         "errors_total": outcome.errors_total,
         "errors_unstable": outcome.errors_unstable,
         "changed": outcome.changed or state == "running",

@@ -30,6 +30,7 @@ class _Counts(TypedDict):
     files_unchanged: int
     attributes_changed: int
     vanished: int
+    left_out: int
     errors_total: int
     errors_unstable: int
 

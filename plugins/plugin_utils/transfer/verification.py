@@ -125,11 +125,15 @@ def comparison_of(
         rules=settings["rules"],
         only=plan.roots.only,
         one_file_system=settings["one_file_system"],
+        exclude_if_present=settings["exclude_if_present"],
+        exclude_caches=settings["exclude_caches"],
         owner_map=settings["owner_map"],
         count_owners=settings["preserve"] if settings["method"] in WHOLE_PROGRAM and settings["numeric_ids"] else None,
         special_files=[word for word in ("devices", "specials") if word in settings["preserve"]],
         extra=settings["delete"]
         and not settings["rules"]
+        and not settings["exclude_if_present"]
+        and not settings["exclude_caches"]
         and plan.roots.only is None
         and not (by_rsync and kept_mounts),
         rules_at_dest=() if by_rsync else hiding(kept_mounts),

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import errno
 import os
+from enum import Enum
 from functools import partial
 from typing import Any, Callable, NamedTuple
 
@@ -33,6 +34,14 @@ _CANNOT = "cannot delete non-empty directory"
 _FILLED = f"{_CANNOT}: it was filled during the transfer. Run the transfer again"
 
 
+class ListingScope(Enum):
+    """The part of a directory that the source lists."""
+
+    ALL = 1
+    TAGS = 2  # files that leave out the rest of it
+    NOTHING = 3  # of another file system
+
+
 class Level(NamedTuple):
     """A directory on the way down."""
 
@@ -40,6 +49,7 @@ class Level(NamedTuple):
     prefix: bytes  # of the paths of all that is in it
     is_new: bool  # made in this run: nothing can be below it
     names: set[bytes] | None  # in it, where others are too much
+    is_tagged: bool = False  # others are too much only if a rule says so
 
 
 class Deleter:
@@ -74,10 +84,10 @@ class Deleter:
             level.names.add(path[len(level.prefix) :])
         return level
 
-    def enter(self, path: bytes, is_new: bool, is_opaque: bool) -> None:
-        """The entry was a directory: what comes next may be in it. ``is_opaque``: the source does not list it."""
-        names: set[bytes] | None = set() if self.finds and not is_new and not is_opaque else None
-        self._levels.append(Level(path, join(path, b""), is_new, names))
+    def enter(self, path: bytes, is_new: bool, listed: ListingScope) -> None:
+        """The entry was a directory: what comes next may be in it."""
+        names: set[bytes] | None = set() if self.finds and not is_new and listed != ListingScope.NOTHING else None
+        self._levels.append(Level(path, join(path, b""), is_new, names, listed == ListingScope.TAGS))
 
     def end(self) -> None:
         """There are no more entries."""
@@ -101,6 +111,8 @@ class Deleter:
                     if name in level.names or name == self._staging:
                         continue
                     path, is_dir = join(level.path, name), item.is_dir(follow_symlinks=False)
+                    if level.is_tagged and not self._filters.risks(path, is_dir):
+                        continue
                     if path in self.mounts:
                         self._stay(path, path)
                     elif self._filters.allows(path, is_dir, DEST):

@@ -17,6 +17,7 @@ from ..._core.settings import Settings
 from ..._model.entry import DIRECTORY, Entry
 from ..._model.filters import SOURCE, Filters
 from ..._model.paths import escape
+from ..._tree.directory_tags import DirectoryTags
 from ..wire.frames import FrameError
 from ..wire.messages import Shard
 
@@ -24,10 +25,11 @@ from ..wire.messages import Shard
 class _Folder:
     """A directory whose entries may come now."""
 
-    __slots__ = ("last", "path")
+    __slots__ = ("is_tagged", "last", "path")
 
-    def __init__(self, path: bytes | None) -> None:
+    def __init__(self, path: bytes | None, is_tagged: bool = False) -> None:
         self.path = path
+        self.is_tagged = is_tagged  # only its tags may come
         self.last = b""  # the name that came last; an entry's is never empty
 
 
@@ -42,6 +44,7 @@ class OfferCheck:
         self._only = os.fsencode(only) if only is not None else None
         self._filters = Filters.parse(settings["rules"])
         self._one_file_system = settings["one_file_system"]
+        self._tags = DirectoryTags.parse(settings["exclude_if_present"], settings["exclude_caches"])
         self._folders: list[_Folder] = []  # the way from the root to where the walk is
         self._here = _NOWHERE  # the last of them
         self._has_begun = False
@@ -51,11 +54,13 @@ class OfferCheck:
         """Raise FrameError if an entry of a shard is not one that the source may offer now."""
         if shard.opaque and not self._one_file_system:
             raise FrameError("directories arrived without their contents, though the plan is not one_file_system")
+        if shard.tagged and not self._tags:
+            raise FrameError("directories arrived without their contents, though the plan has no exclude_if_present")
         if shard.attempt > 1:
             for entry in shard.entries:
                 self._check_again(entry, shard.attempt)
         else:
-            self._check_places(shard.entries, frozenset(shard.opaque))
+            self._check_places(shard.entries, frozenset(shard.opaque), frozenset(shard.tagged))
         if self._filters:
             for entry in shard.entries:
                 if entry.path and not self._filters.allows(entry.path, entry.type == DIRECTORY, SOURCE):
@@ -69,7 +74,7 @@ class OfferCheck:
         if self._asked.pop(entry.path, 0) != attempt or entry.type == DIRECTORY:
             raise FrameError(f"the entry '{escape(entry.path)}' arrived again, which was not asked for")
 
-    def _check_places(self, entries: list[Entry], opaque: Container[int]) -> None:
+    def _check_places(self, entries: list[Entry], opaque: Container[int], tagged: Container[int]) -> None:
         """Check that entries come where a walk would give them: each once, in byte order, behind its directory."""
         for index, entry in enumerate(entries):
             folder, _slash, name = entry[0].rpartition(b"/")
@@ -77,9 +82,9 @@ class OfferCheck:
             if folder == here.path and name > here.last and entry[1] != DIRECTORY:  # as most are, so it must be quick
                 here.last = name
             else:
-                self._check_place(entry, folder, name, index in opaque)
+                self._check_place(entry, folder, name, index in opaque, index in tagged)
 
-    def _check_place(self, entry: Entry, folder: bytes, name: bytes, is_opaque: bool) -> None:
+    def _check_place(self, entry: Entry, folder: bytes, name: bytes, is_opaque: bool, is_tagged: bool) -> None:
         if self._only is not None:
             if self._has_begun or entry.path != self._only or entry.type == DIRECTORY:
                 raise FrameError(f"the entry '{escape(entry.path)}' arrived, and the plan is for one file alone")
@@ -98,6 +103,9 @@ class OfferCheck:
             if name <= here.last:
                 raise FrameError(f"the entry '{escape(entry.path)}' arrived twice, or out of order")
             here.last = name
+            if here.is_tagged and (entry.type == DIRECTORY or not self._tags.may_be(name)):
+                raise FrameError(f"the entry '{escape(entry.path)}' arrived, and its directory is left out by a tag")
         if entry.type == DIRECTORY and not is_opaque:
-            self._folders.append(_Folder(entry.path))
-        self._here = self._folders[-1] if self._folders else _NOWHERE
+            self._folders.append(_Folder(entry.path, is_tagged))
+        here = self._folders[-1] if self._folders else _NOWHERE
+        self._here = _NOWHERE if here.is_tagged else here

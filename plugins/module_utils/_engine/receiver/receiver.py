@@ -33,6 +33,7 @@ from ..wire.summary import Summary, continue_from
 from .apply import Applier
 from .apply_file import ENTRY_ERRORS
 from .decide import Action
+from .delete import ListingScope
 from .link_dest import has_content
 from .offer_check import OfferCheck
 from .reconcile import OpenShard, Reconciler
@@ -228,14 +229,15 @@ class Receiver:
         self._offers.check(shard)
         self._learn_owners(shard)
         work = self._open[shard.id] = OpenShard(shard)
-        opaque = set(shard.opaque)
+        scopes = dict.fromkeys(shard.tagged, ListingScope.TAGS)
+        scopes.update(dict.fromkeys(shard.opaque, ListingScope.NOTHING))
         if shard.attempt == 1:
             self._received += len(shard.entries)
         else:
             self._context.progress.moved(-contents_of(shard.entries))
         for index, entry in enumerate(shard.entries):
             try:
-                self._entries.reconcile(work, index, entry, index in opaque)
+                self._entries.reconcile(work, index, entry, scopes.get(index, ListingScope.ALL))
             except ENTRY_ERRORS as error:
                 self._applier.failed(entry.path, error)
                 work.accounted += 1

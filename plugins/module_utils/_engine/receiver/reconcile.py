@@ -25,7 +25,7 @@ from .apply import Applier
 from .apply_file import ENTRY_ERRORS
 from .decide import NEED_SUM, QUESTIONS, Action, Do, EntryFacts
 from .deferred import DeferredActions, Pending
-from .delete import Deleter
+from .delete import Deleter, ListingScope
 from .files_here import FilesHere
 from .link_dest import LinkDest, has_content
 from .new_file import write_new
@@ -67,10 +67,10 @@ class Reconciler:
         self._decider.seeks_here = here is not None
         self.link_dest = LinkDest(context.older, exclude, applier, self._changes, context.moved, here)
 
-    def reconcile(self, work: OpenShard, index: int, entry: Entry, is_opaque: bool) -> None:
+    def reconcile(self, work: OpenShard, index: int, entry: Entry, listed: ListingScope) -> None:
         """Deal with one entry: at once, or later where its content must be compared or must be sent.
 
-        ``is_opaque``: a directory whose contents the source does not list. Raises one of ENTRY_ERRORS.
+        ``listed``: what the source lists of a directory. Raises one of ENTRY_ERRORS.
         """
         level = self._deleter.see(entry) if work.shard.attempt == 1 else None
         is_new = level is not None and level.is_new
@@ -86,7 +86,7 @@ class Reconciler:
             work.accounted += 1
             return
         if entry.type == DIRECTORY:
-            self._reconcile_directory(entry, is_new, is_opaque)
+            self._reconcile_directory(entry, is_new, listed)
             work.accounted += 1
             return
         if entry.type not in self._kept:
@@ -113,12 +113,12 @@ class Reconciler:
         if self._changes is not None and not is_listed and not is_unread:
             self._changes.keep(entry)
 
-    def _reconcile_directory(self, entry: Entry, is_new: bool, is_opaque: bool) -> None:
+    def _reconcile_directory(self, entry: Entry, is_new: bool, listed: ListingScope) -> None:
         found = None if is_new else self._applier.entry_at(entry.path)
         try:
             self._act(entry, self._decider.decide(entry, EntryFacts(found)))
         finally:
-            self._deleter.enter(entry.path, found is None or found.type != DIRECTORY, is_opaque)
+            self._deleter.enter(entry.path, found is None or found.type != DIRECTORY, listed)
 
     def _check_place(self, entry: Entry) -> EntryFacts:
         """Return what is in the place of an entry. Raise InTheWay for a directory with contents that must stay."""

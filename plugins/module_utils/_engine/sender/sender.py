@@ -22,6 +22,7 @@ from ..._core.outcome import Outcome
 from ..._model.entry import DIRECTORY, REGULAR, WHOLE_BYTES, Entry, contents_of
 from ..._model.filters import Filters
 from ..._model.paths import escape
+from ..._tree.directory_tags import DirectoryTags
 from ..._tree.dirfd import Root
 from ..._tree.holes import count_holes
 from ..._tree.owners import Names
@@ -68,6 +69,8 @@ class Sender:
         self._next_id = 0
         self._names = Names(self._settings["preserve"])
         self._unlisted: set[bytes] = set()
+        self._tags = DirectoryTags.parse(self._settings["exclude_if_present"], self._settings["exclude_caches"])
+        self._tagged: set[bytes] = set()  # directories with tags that are not offered yet
         self._top_device = -1
         self._places = places_in(os.fsdecode(context.root))
         only = self._settings.get("only")
@@ -153,6 +156,8 @@ class Sender:
             filters=Filters.parse(self._settings["rules"]),
             on_staging=left_out.append,
             one_file_system=bool(self._settings["one_file_system"]),
+            tags=self._tags,
+            on_tagged=self._note_tagged,
             xattrs="xattrs" in preserve or "acls" in preserve,
             only=self._only,
             on_error=self._scan_error,
@@ -175,6 +180,10 @@ class Sender:
         self._outcome.warnings += staging_left_out(left_out, self._settings["id"])
         if self._only is not None and not self._outcome.files_total:
             raise TransferFailed(f"the source has no {self._settings['only']} (any more)")
+
+    def _note_tagged(self, path: bytes) -> None:
+        self._outcome.left_out += 1
+        self._tagged.add(path)
 
     def _with_all_names(self, entry: Entry) -> Entry:
         """Return an entry with as many names as its file may have in the tree: bind mounts show some again."""
@@ -202,6 +211,9 @@ class Sender:
         shard = Shard(self._take_id(), entries, attempt)
         if self._settings["one_file_system"]:
             shard.opaque = [i for i, entry in enumerate(shard.entries) if entry.dev != self._top_device]
+        if self._tagged:
+            shard.tagged = [i for i, entry in enumerate(shard.entries) if entry.path in self._tagged]
+            self._tagged.difference_update([shard.entries[i].path for i in shard.tagged])
         shard.users, shard.groups = self._names.new(shard.entries)
         shard.hashes = self._carrier.hashes(shard.entries)
         self._open[shard.id] = shard

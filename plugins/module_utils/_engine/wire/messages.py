@@ -80,15 +80,16 @@ class Hello(Message):
 class Shard(OfShard):
     """SHARD: a batch of entries that is decided, sent and accounted for as one."""
 
-    __slots__ = ("attempt", "entries", "groups", "hashes", "opaque", "size", "users")
+    __slots__ = ("attempt", "entries", "groups", "hashes", "opaque", "size", "tagged", "users")
     kind = FrameKind.SHARD
-    _POSITIONS = ("opaque",)
+    _POSITIONS = ("opaque", "tagged")
 
     def __init__(self, identity: int, entries: list[Entry], attempt: int = 1) -> None:
         self.id = identity
         self.entries = entries
         self.attempt = attempt  # more than 1: these files changed or were damaged on their way, and come again
         self.opaque: list[int] = []  # directories whose contents the source does not list
+        self.tagged: list[int] = []  # directories of which it lists only the files that leave out the rest
         self.users: dict[int, str] = {}  # names of uids that were not seen before
         self.groups: dict[int, str] = {}
         self.hashes: list[str] = []  # how the source can hash blocks of large files, beside what every host can
@@ -100,6 +101,7 @@ class Shard(OfShard):
             "attempt": self.attempt,
             "count": len(self.entries),
             "opaque": self.opaque,
+            "tagged": self.tagged,
             "users": self.users,
             "groups": self.groups,
             "hashes": self.hashes,
@@ -121,7 +123,7 @@ class Shard(OfShard):
             raise FrameError(f"a shard that cannot be read arrived: {error}") from error
         shard = cls(number(head, "id"), entries, number(head, "attempt"))
         shard.size = len(payload)
-        shard.opaque = _positions(head, "opaque")
+        shard.opaque, shard.tagged = _positions(head, "opaque"), _positions(head, "tagged")
         shard.hashes = _texts(head, "hashes")
         shard.users, shard.groups = _by_index(head, "users", str), _by_index(head, "groups", str)
         if len(entries) > SHARD_ENTRIES:

@@ -51,6 +51,7 @@ def merge(source: Outcome, dest: Outcome) -> Outcome:
         files_deleted=dest.files_deleted,
         attributes_changed=dest.attributes_changed,
         vanished=source.vanished,
+        left_out=source.left_out,
         errors=(source.errors + dest.errors)[:MAX_ERRORS],
         errors_total=source.errors_total + dest.errors_total,
         errors_unstable=source.errors_unstable + dest.errors_unstable,

@@ -21,7 +21,7 @@ from .state import ComparisonResult, MigrationState
 
 # What a comparison calls the things that preserve of a transfer names, where one stands for one.
 _FIELDS = {"permissions": "mode", "times": "mtime", "acls": "acls", "hardlinks": "links"}
-_RULES = ("filter", "include", "exclude")
+_RULES = ("filter", "include", "exclude", "exclude_if_present", "exclude_caches")
 _MOST_DIFFERENCES = 20  # of one job
 _NAMED = 5  # differences in one sentence
 NEXT = (

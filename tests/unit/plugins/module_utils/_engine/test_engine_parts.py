@@ -21,7 +21,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.content.spa
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.control_channel import Channel, ChannelBroken
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.rate_limit import TokenBucket
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.deferred import DeferredActions
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.delete import Deleter
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.delete import Deleter, ListingScope
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.disk_stack import DiskStack
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.sender.sender import gather
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.conversation import (
@@ -293,7 +293,7 @@ def _deleter(tmp_path: Path, rules: list[str], **changes) -> tuple[Root, Deleter
     for item in walk(os.fsencode(source), on_error=lambda _path, _error: None):
         deleter.see(item)
         if item.type == "d":
-            deleter.enter(item.path, False, False)
+            deleter.enter(item.path, False, ListingScope.ALL)
     deleter.end()
     return root, deleter
 

@@ -60,6 +60,28 @@ def test_checksum_finds_what_the_quick_check_cannot(trees, transfer, wanted):
     assert differences(source, dest) == []
 
 
+def test_what_a_tag_leaves_out_is_neither_sent_nor_deleted(trees, transfer):
+    source, dest = trees[:2]
+    make_tree(source)
+    for tree, name in ((source, "new"), (dest, "old")):
+        (tree / "skip/deep").mkdir(parents=True)
+        (tree / "skip" / name).touch()
+        (tree / "skip/deep" / name).touch()
+    (source / "skip/.nobackup").write_text("why")
+    (dest / "extra").touch()
+    tags = {"exclude_if_present": [".nobackup"], "exclude_caches": True}
+    predicted = counts(transfer(check=True, delete=True, **tags))
+    outcome = transfer(delete=True, **tags)
+    assert outcome["errors"] == [] and counts(outcome) == predicted
+    assert (outcome["files_deleted"], outcome["left_out"]) == (1, 1)
+    assert sorted(path.name for path in (dest / "skip").rglob("*")) == [".nobackup", "deep", "old", "old"]
+    assert not transfer(delete=True, **tags)["changed"]
+    # A rule that says so deletes there, too, as for an unfinished snapshot.
+    assert transfer(delete=True, rules=["R *"], **tags)["files_deleted"] == 3
+    assert sorted(path.name for path in (dest / "skip").rglob("*")) == [".nobackup"]
+    assert outcome["files_total"] == transfer(delete=True, **tags)["files_total"]
+
+
 def change(source: Path, dest: Path) -> None:
     """Change most kinds of things on both sides."""
     (source / "a" / "b" / "file").write_bytes(b"new")

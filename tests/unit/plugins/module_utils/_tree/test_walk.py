@@ -19,6 +19,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._model.filters impo
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree import walk as walk_module
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree import xattr
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.descent import Descent
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.directory_tags import DirectoryTags
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.walk import walk
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may do this")
@@ -334,6 +335,61 @@ def test_one_file_system_gives_a_mount_point_as_an_empty_directory(tmp_path):
         assert [e.path for e in entries(tmp_path)] == [b"", b"mnt", b"mnt/inside", b"z"]
     finally:
         subprocess.run(["umount", str(tmp_path / "mnt")], check=True)
+
+
+SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
+
+
+def _tagged_tree(root):
+    (root / ".nobackup").touch()  # in the root: it does not count
+    for folder in ("cache", "cut", "folder", "kept", "link", "pipe", "skip/deep", "wrong"):
+        (root / folder).mkdir(parents=True)
+        (root / folder / "x").touch()
+    (root / "skip/.nobackup").write_bytes(b"why")
+    (root / "skip/CACHEDIR.TAG").touch()
+    (root / "skip/a").touch()
+    (root / "cache/CACHEDIR.TAG").write_bytes(SIGNATURE + b"\n# a comment")
+    (root / "cut/CACHEDIR.TAG").write_bytes(SIGNATURE[:-1])
+    (root / "wrong/CACHEDIR.TAG").write_bytes(SIGNATURE.replace(b"8a", b"8b"))
+    (root / "folder/.nobackup").mkdir()
+    (root / "link/.nobackup").symlink_to("x")
+    (root / "link/CACHEDIR.TAG").symlink_to("../cache/CACHEDIR.TAG")
+    os.mkfifo(root / "pipe/CACHEDIR.TAG")
+
+
+@pytest.mark.parametrize(
+    ("names", "caches", "left_out"),
+    [
+        ([], False, {}),
+        ([".nobackup", "none"], False, {b"skip": [b"skip/.nobackup"]}),
+        ([], True, {b"cache": [b"cache/CACHEDIR.TAG"]}),
+        (
+            ["CACHEDIR.TAG", ".nobackup"],
+            True,
+            {
+                b"cache": [b"cache/CACHEDIR.TAG"],
+                b"cut": [b"cut/CACHEDIR.TAG"],
+                b"skip": [b"skip/.nobackup", b"skip/CACHEDIR.TAG"],
+                b"wrong": [b"wrong/CACHEDIR.TAG"],
+            },
+        ),
+    ],
+)
+def test_a_tag_leaves_out_all_else_in_its_directory(tmp_path, names, caches, left_out):
+    _tagged_tree(tmp_path)
+    whole = [entry.path for entry in entries(tmp_path)]
+    told = []
+    tags = DirectoryTags.parse(names, caches)
+    found = [entry.path for entry in entries(tmp_path, tags=tags, on_tagged=told.append)]
+    assert told == sorted(left_out)
+    wanted = [path for path in whole if path.split(b"/")[0] not in left_out or path in left_out]
+    assert found == sorted([*wanted, *(tag for tags in left_out.values() for tag in tags)])
+
+
+def test_a_tag_that_is_hidden_counts_all_the_same(tmp_path):
+    _tagged_tree(tmp_path)
+    filters, tags = Filters.parse(["- .nobackup", "+ /skip/", "- *"]), DirectoryTags.parse([".nobackup"], False)
+    assert [entry.path for entry in entries(tmp_path, filters=filters, tags=tags)] == [b"", b"skip"]
 
 
 @pytest.mark.skipif(not xattr.SUPPORTED, reason="no xattrs here")

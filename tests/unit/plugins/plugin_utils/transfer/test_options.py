@@ -73,6 +73,8 @@ def test_accepted(given):
         ({"congestion": "BBR; reboot"}, "congestion: 'BBR; reboot' is no name"),
         ({"filter": [". /etc/rules"]}, "merge files are not offered.*filter, include, exclude"),
         ({"exclude": [""]}, "has no pattern"),
+        ({"exclude_if_present": ["a", "b/c"]}, "exclude_if_present: 'b/c' is not the name of a file"),
+        ({"exclude_if_present": [".."]}, "exclude_if_present: '..' is not the name of a file"),
         ({"exclude": ["+ a", "*"]}, r"exclude has '\+ a': in rsync's lists that is a rule"),
         ({"rsync_opts": ["--daemon"]}, "rsync_opts: --daemon cannot be used"),
         ({"rsync_opts": ["--chmod=D755"]}, "rsync_opts: --chmod=D755 needs verify: none"),
@@ -96,6 +98,8 @@ def test_the_options_that_only_some_methods_know():
     assert list(limiting_options(options())) == []
     given = options(delta="none", congestion="none", inplace=True, sftp_requests=8, timeout=5)
     assert [name for name, _methods in limiting_options(given)] == ["inplace", "sftp_requests"]
+    given = options(exclude_if_present=[], exclude_caches=True)
+    assert list(limiting_options(given)) == [("exclude_caches", ("stream", "tar_nc", "sftp", "scp"))]
     given = options(delta="blocks", congestion="bbr", rsync_opts=[])
     assert list(limiting_options(given)) == [("delta", ("stream",)), ("congestion", ("stream",))]
 

@@ -114,6 +114,20 @@ def test_directories_without_contents_need_one_file_system():
         offered.check(Shard(2, [entry(b"mnt/x")]))
 
 
+def test_of_a_tagged_directory_only_its_tags_are_taken():
+    tags = {"exclude_if_present": [".nobackup"], "exclude_caches": True}
+    shard = Shard(1, offers("skip/", "skip/.nobackup", "skip/CACHEDIR.TAG", "skip0/", "skip0/x"))
+    shard.tagged = [1]
+    with pytest.raises(FrameError, match="no exclude_if_present"):
+        OfferCheck(settings("stream")).check(shard)
+    OfferCheck(settings("stream", **tags)).check(shard)
+    for words in (["skip/", "skip/x"], ["skip/", "skip/.nobackup/"], ["skip/", "skip/.nobackup", "skip/.nobackup"]):
+        shard = Shard(1, offers(*words))
+        shard.tagged = [1]
+        with pytest.raises(FrameError, match="left out by a tag|arrived twice"):
+            OfferCheck(settings("stream", **tags)).check(shard)
+
+
 NAMES = st.sampled_from(["a", "b", "b.key", "protected", "kept", "hidden", "zz", "a.b", "A-", "é"])
 TREES = st.recursive(st.none(), lambda below: st.dictionaries(NAMES, below, max_size=4), max_leaves=20)
 

@@ -206,9 +206,10 @@ def entry(path: bytes, **changes) -> Entry:
 
 def test_a_shard_survives():
     shard = messages.Shard(3, [entry(b"a\xff"), entry(b"b/c", type="d", size=0)], 2)
-    shard.opaque, shard.users, shard.groups = [1], {7: "x"}, {8: ""}
+    shard.opaque, shard.tagged, shard.users, shard.groups = [1], [0], {7: "x"}, {8: ""}
     again = messages.Shard.parse(shard.dump())
-    assert (again.id, again.entries, again.attempt, again.opaque) == (3, shard.entries, 2, [1])
+    assert (again.id, again.entries, again.attempt) == (3, shard.entries, 2)
+    assert (again.opaque, again.tagged) == ([1], [0])
     assert (again.users, again.groups) == ({7: "x"}, {8: ""})
 
 
