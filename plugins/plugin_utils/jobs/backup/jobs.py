@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.rate import parse_rate
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import policy
 
@@ -47,6 +48,7 @@ SET_BY_ROLE = {
 OF_ONE_JOB = ("name", "priority", "link")  # options that cannot be set for all jobs
 # What an unfinished snapshot holds is this job's alone, so nothing in it is protected, whatever is excluded today.
 NOTHING_PROTECTED = "R *"
+LEAVING_OUT = ("include", "exclude", "exclude_if_present", "exclude_caches")
 
 Groups = Mapping[str, Sequence[str]]
 
@@ -79,6 +81,7 @@ class Run(TypedDict):
     timezone: str
     shrink_limit: float  # percent
     change_limit: float  # percent
+    read_only: bool  # the folders of its snapshots
     check_subset: str  # empty: nothing is checked
     check_level: str
     stale_after: int | None  # seconds
@@ -155,7 +158,7 @@ def _run(job: Mapping[str, Any], host: str, direction: str) -> Run:
     transfer = passed_on(job, SET_BY_ROLE)
     given = job.get("filter") or []
     rules = given.split(",") if isinstance(given, str) else list(given)  # as Ansible reads a text for a list
-    if rules or job.get("include") or job.get("exclude"):
+    if rules or any(job.get(name) for name in LEAVING_OUT):
         transfer["filter"] = [NOTHING_PROTECTED, *rules]
     transfer.setdefault("trust", NONE)
     transfer["connect"] = job.get("direction") or direction
@@ -176,6 +179,7 @@ def _run(job: Mapping[str, Any], host: str, direction: str) -> Run:
         "timezone": job.get("timezone") or "UTC",
         "shrink_limit": float(job.get("shrink_limit", 50)),
         "change_limit": float(job.get("change_limit", 50)),
+        "read_only": boolean(job.get("read_only") or False),
         "check_subset": job.get("check_subset") or "",
         "check_level": job.get("check_level") or "contents",
         "stale_after": policy.span(job.get("stale_after") or "", "stale_after"),

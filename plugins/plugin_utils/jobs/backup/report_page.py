@@ -333,7 +333,7 @@ def _transfer_table(transfers: Sequence[PathTransfer]) -> Table:
         (
             Cell(one.src, code=True),
             Cell(one.method, note="" if one.encrypted or one.encrypted is None else "not encrypted"),
-            Cell(f"{one.files_total:,}", note=f"{one.vanished:,} vanished" if one.vanished else ""),
+            Cell(f"{one.files_total:,}", note=_told_entries(one)),
             Cell(format_size(one.bytes_total, one.bytes_apparent)),
             Cell(format_bytes(one.bytes_sent)),
             Cell("" if one.duration is None else format_duration(one.duration)),
@@ -343,6 +343,12 @@ def _transfer_table(transfers: Sequence[PathTransfer]) -> Table:
         for one in transfers[:_MOST_ROWS]
     ]
     return Table("Transfers", columns, rows)
+
+
+def _told_entries(one: PathTransfer) -> str:
+    """Return what a report notes beside the count of entries."""
+    left_out = f"{counted(one.left_out, 'directory', 'directories')} left out" if one.left_out else ""
+    return ", ".join(filter(None, (left_out, f"{one.vanished:,} vanished" if one.vanished else "")))
 
 
 def _hook_table(hooks: Sequence[HookRun]) -> Table:

@@ -190,6 +190,7 @@ class PathTransfer:
     bytes_shared: int = 0
     files_total: int = 0
     vanished: int = 0
+    left_out: int = 0  # directories, by exclude_if_present or exclude_caches
     unstable: int = 0
     resumed: bool = False
     attached: bool = False

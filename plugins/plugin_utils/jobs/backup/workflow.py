@@ -414,7 +414,8 @@ class BackupWorkflow:
         counted = {"expected_entries": expected.entries, "expected_bytes": expected.bytes}
         known = {name: count for name, count in counted.items() if count >= 0}
         limits = {"shrink_limit": run["shrink_limit"], "change_limit": run["change_limit"]}
-        options = {"run": state.claim, **limits, **known}
+        read_only = {"read_only": True} if run["read_only"] else {}
+        options = {"run": state.claim, **limits, **read_only, **known}
         yield from self._snapshots(uncompared, finish=options, list={}, prune=self._prune_options)
 
     def _list(self) -> Workflow:

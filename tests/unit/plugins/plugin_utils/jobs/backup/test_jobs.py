@@ -134,7 +134,8 @@ def test_a_run_has_what_its_tasks_need():
     assert run["sources"] == [{"src": "/srv/data/", "part": ""}]
     assert run["transfer"] == {"compress": "none", "trust": "none", "connect": "pull", "bwlimit": "1k"}
     assert (run["id"], run["verify"], run["stale_after"]) == ("web1/data", "size", 0)
-    assert (run["shrink_limit"], run["change_limit"]) == (50, 50)
+    assert (run["shrink_limit"], run["change_limit"], run["read_only"]) == (50, 50, False)
+    assert make_runs([job(read_only="yes")], GROUPS)[0]["read_only"]
 
 
 def test_a_job_may_trust_its_hosts():
@@ -156,6 +157,9 @@ def test_the_root_can_be_backed_up():
 def test_what_is_excluded_today_does_not_stay_in_an_unfinished_snapshot():
     (run,) = make_runs([job(exclude=["/cache"], filter=["P /kept"])], GROUPS)
     assert run["transfer"]["filter"] == ["R *", "P /kept"] and run["transfer"]["exclude"] == ["/cache"]
+    for tags in ({"exclude_if_present": [".nobackup"]}, {"exclude_caches": True}):
+        (run,) = make_runs([job(**tags)], GROUPS)
+        assert run["transfer"]["filter"] == ["R *"] and run["transfer"].items() > tags.items()
 
 
 def test_no_more_runs_than_may_run_at_once_share_the_bandwidth():
