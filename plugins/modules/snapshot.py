@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: snapshot
-short_description: Create, list, search, prune and check the dated snapshots of a backup
+short_description: Create, list, search, prune, check and repair the dated snapshots of a backup
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
@@ -62,6 +62,10 @@ options:
       - V(check) compares snapshots with their manifests, and fails if one is damaged. Damage that an earlier check found and that the
         newest snapshot does not have is a warning. It fails, too, if a snapshot is gone that nothing of this collection removed, and warns
         of that from then on.
+      - V(repair) replaces the files that checks found damaged, unreadable or missing, as far as another snapshot of the job has the contents at
+        the same path. The new file is read from the disk and compared with the manifest before it takes the place of the damaged one, for
+        all names and snapshots that share it. With C(copies) of a job, the role P(longhaul.fleet.backup#role) repairs from other
+        repositories, too.
       - V(accept) makes the snapshot O(name), which was set aside, a complete one.
       - V(discard) removes the snapshot O(name), which was set aside, or the unfinished one. Only V(prune) removes
         complete ones. If O(name) is gone already, it says that this was meant, and no check tells of it any more.
@@ -73,7 +77,8 @@ options:
       - V(adopt_rsnapshot) creates snapshots from those of rsnapshot, as hard links, so that the job continues from
         there.
     type: str
-    choices: [begin, finish, list, find, history, diff, prune, check, accept, discard, protect, unprotect, adopt_rsnapshot]
+    choices: [begin, finish, list, find, history, diff, prune, check, repair, accept, discard, protect, unprotect,
+      adopt_rsnapshot]
     required: true
   repository:
     description:
@@ -472,6 +477,12 @@ aside:
   returned: with O(action=finish)
   type: str
   sample: ""
+unproven:
+  description: Paths of a copy of another repository's snapshot that its manifest does not describe. Empty for any other snapshot.
+  returned: with O(action=finish)
+  type: list
+  elements: str
+  sample: []
 figures:
   description: Totals of the snapshot. Empty in check mode if nothing was begun.
   returned: with O(action=finish)
@@ -594,7 +605,7 @@ snapshots:
       type: int
       sample: 1048576
     origin:
-      description: Where its tree came from, V(transfer) or V(rsnapshot).
+      description: Where its tree came from, V(transfer), V(rsnapshot), or V(copy) for one of another repository.
       type: str
       sample: transfer
     reason:
@@ -859,6 +870,49 @@ problems_total:
   returned: with O(action=check)
   type: int
   sample: 2
+repaired:
+  description: Paths whose damaged files were replaced. At most 200 are listed.
+  returned: with O(action=repair)
+  type: list
+  elements: dict
+  contains:
+    path:
+      description: The path in the tree.
+      type: str
+      sample: photos/2026/0001.jpg
+    snapshots:
+      description: The snapshots in which it was replaced.
+      type: list
+      elements: str
+      sample: [2026-11-20T173002Z, 2026-11-21T173009Z]
+    source:
+      description: The snapshot that had the contents.
+      type: str
+      sample: 2026-11-10T173001Z
+wanted:
+  description: Contents that no snapshot of the job has intact.
+  returned: with O(action=repair)
+  type: list
+  elements: dict
+  contains:
+    path:
+      description: The path in the tree.
+      type: str
+      sample: photos/2026/0002.jpg
+    snapshots:
+      description: The snapshots whose manifests have these contents at the path.
+      type: list
+      elements: str
+      sample: [2026-11-21T173009Z]
+    size:
+      description: The bytes of the file.
+      type: int
+      sample: 1048576
+left:
+  description: How much is known to be wrong still, counted for each snapshot.
+  returned: with O(action=repair)
+  type: int
+  sample: 0
 adopted:
   description: Snapshots that were created, each with its folder in rsnapshot.
   returned: with O(action=adopt_rsnapshot)
@@ -895,7 +949,7 @@ def main() -> None:
                 "type": "str",
                 "choices": [
                     *("begin", "finish", "list", "find", "history", "diff"),
-                    *("prune", "check", "accept", "discard", "protect", "unprotect", "adopt_rsnapshot"),
+                    *("prune", "check", "repair", "accept", "discard", "protect", "unprotect", "adopt_rsnapshot"),
                 ],
                 "required": True,
             },
@@ -953,6 +1007,7 @@ def main() -> None:
             ("action", "diff", ("host", "job")),
             ("action", "prune", ("host", "job", "keep")),
             ("action", "check", ("host", "job")),
+            ("action", "repair", ("host", "job")),
             ("action", "accept", ("host", "job", "name")),
             ("action", "discard", ("host", "job", "name")),
             ("action", "protect", ("host", "job", "name", "until", "reason")),

@@ -72,7 +72,7 @@ def _describe(step: steps.Describe, _given: StepContext) -> EndDescription:
     """Return what exists at a path, and how fast this host hashes, for a comparison."""
     from .._tree.content_hash import speeds
     from .._tree.time_units import observed_units
-    from .probe import describe_with_child, numbers_of
+    from .probe import describe_with_child, machine, numbers_of
 
     path = describe_with_child(step["path"], step.get("child"))
     for facts in (path, path.get("child")):
@@ -80,6 +80,7 @@ def _describe(step: steps.Describe, _given: StepContext) -> EndDescription:
             facts["time_units"] = observed_units(os.fsencode(facts["real"]), step.get("rules", ()))
     return {
         "path": path,
+        "machine": machine(),
         "hash_speeds": speeds(),
         "now_ns": time.time_ns(),
         "owners": numbers_of(step.get("owners") or {}),
@@ -227,7 +228,8 @@ def _snapshot(step: steps.SnapshotStep, given: StepContext) -> Mapping[str, obje
     """Do something with the snapshots of a job; return the module's result with the ``warnings``.
 
     Where it is refused, or a check found problems, the reason stands under ``refused`` in its place. ``busy`` beside it
-    says whether another run is at work. Else the steps ``then`` follow.
+    says whether another run is at work, ``repairable`` whether a check found nothing but damaged files. Else the steps
+    ``then`` follow.
     """
     from .._snapshot.actions import Holders, do_action
     from .._snapshot.errors import Busy, Refused, TreeMismatch
@@ -250,7 +252,7 @@ def _snapshot(step: steps.SnapshotStep, given: StepContext) -> Mapping[str, obje
     except TreeMismatch:
         return {"differs": True, "warnings": []}
     if done.failed:
-        return {"refused": done.failed}
+        return {"refused": done.failed, "repairable": done.is_repairable}
     return {**done.result, "warnings": done.warnings, "then": run_steps(step.get("then", ()), given)}
 
 

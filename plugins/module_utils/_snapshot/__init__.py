@@ -19,11 +19,12 @@ The life of a snapshot:
 
 * ``begin``: begin one, or resume the interrupted one.
 * ``finish``, ``build_manifest``, ``suspicion``: make it a complete one.
+* ``prove_copy``: whether a copy from another repository is what its manifest says.
 * ``quarantine``: take one that was set aside, or drop it.
 * ``hold``: protect one from being removed until a date. ``read_only``: make the folders of its tree immutable.
 * ``policy``, ``time_zones``, ``prune``, ``read_lock``: which ones are kept, and how the others are removed.
 * ``check``, ``check_contents``, ``subset``, ``check_run``: whether they are what their manifests say.
-  ``damage``: the damaged files that were found, which no later snapshot uses.
+  ``damage``: the damaged files that were found, which no later snapshot uses. ``repair``: replace them by intact ones.
 * ``search``, ``conditions``: find entries in all of them, and the history of a path. ``differences``: between two.
 * ``audit``: what an auditor asks of a whole repository.
 * ``inspect_path``: look at a path of one before it is restored. ``overlap``: where it goes.

@@ -30,6 +30,7 @@ from .listing import listing
 from .predicted_states import States
 from .prune import prune
 from .quarantine import accept, discard
+from .repair import REPAIRABLE, repair
 from .repository import Series
 from .room import find_room, refuse_too_full
 from .search import HistoryResult, find, history
@@ -52,8 +53,10 @@ DEFAULTS: Mapping[str, Any] = {  # of all options
     "control_time": None,
     **dict.fromkeys(("reason", "until"), ""),
     "read_only": False,
-    "expects": 0,  # snapshots that the control node knows; the module has no such option
-    "min_free": "",  # what must be free before it begins, as the role has it; nor this one
+    "expects": 0,  # snapshots that the control node knows; the module has no such option, as for the next three
+    "min_free": "",  # what must be free before it begins, as the role has it
+    "copy_of": "",  # with begin, the snapshot of another repository that is copied
+    "copied_from": "",  # with finish and repair, that repository
     "check_level": "contents",
     "check_subset": "1/1",
     **dict.fromkeys(("match", "path", "old", "new")),
@@ -82,6 +85,7 @@ class Done(NamedTuple):
     result: dict[str, Any]
     warnings: list[str]
     failed: str = ""
+    is_repairable: bool = False  # what failed is the damage of files, which a repair may end
 
 
 def _iso(seconds: int | None) -> str | None:
@@ -108,6 +112,7 @@ class FinishResult(NamedTuple):
     name: str
     aside: str
     figures: dict[str, int]
+    unproven: list[str]
 
 
 class ListResult(NamedTuple):
@@ -146,6 +151,15 @@ class CheckResult(NamedTuple):
     problems_total: int
 
 
+class RepairResult(NamedTuple):
+    """What was repaired; see RETURN."""
+
+    changed: bool
+    repaired: list[dict[str, object]]
+    wanted: list[dict[str, object]]
+    left: int
+
+
 class _Actions:
     """One method for each action; each returns the module's result, and keeps ``after`` as a diff shows it."""
 
@@ -164,6 +178,7 @@ class _Actions:
         self.after = self.before
         self.warnings: list[str] = []
         self.failure = ""  # why the snapshots are not as they should be
+        self.is_repairable = False
 
     def _writer(self, path: str) -> str | None:
         """Return the transfer that writes to a path; transfers know it by its real path."""
@@ -182,6 +197,7 @@ class _Actions:
             self._writer,
             ended=options["ended_run"],
             takeover=options["takeover"],
+            copy_of=options["copy_of"],
             check=self._dry,
         )
         self.after = (self.before if begun.finished else self.before.begun(begun.name)).settled(self._now)
@@ -198,6 +214,7 @@ class _Actions:
             expected_bytes=self._options["expected_bytes"],
             beside=self._beside,
             read_only=self._options["read_only"],
+            copied_from=self._options["copied_from"],
             check=self._dry,
         )
         self.warnings += done.warnings
@@ -208,7 +225,7 @@ class _Actions:
             )
         self.after = self.before.finished(done.name).settled(self._now)
         figures = done.facts.figures.dump() if done.facts else {}
-        return FinishResult(done.changed, done.name, done.aside, figures)
+        return FinishResult(done.changed, done.name, done.aside, figures, list(done.unproven))
 
     def list(self) -> ListResult:
         """Return the snapshots."""
@@ -286,6 +303,7 @@ class _Actions:
         if new:
             known = sum(len(problem.snapshots) for problem in problems if problem.known)
             self.failure = _summary(new, report.problems_total - known)
+            self.is_repairable = all(problem.kind in REPAIRABLE for problem in new)
         return CheckResult(
             changed=False,
             sound=not report.problems_total,
@@ -300,6 +318,17 @@ class _Actions:
             },
             problems=[problem.dump() for problem in problems[:MAX_LISTED]],
             problems_total=report.problems_total,
+        )
+
+    def repair(self) -> RepairResult:
+        """Replace damaged files by intact ones."""
+        done = repair(self._series, self._now, self._writer, copied_from=self._options["copied_from"], check=self._dry)
+        self.warnings += [f"not repaired: {text}" for text in done.problems[:MAX_LISTED]]
+        return RepairResult(
+            done.changed,
+            [one._asdict() for one in done.repaired[:MAX_LISTED]],
+            [one._asdict() for one in done.wanted],
+            done.left,
         )
 
     def _add_missing(self, report: Report) -> None:
@@ -455,4 +484,4 @@ def do_action(
         raise unexpected(error, os.path.join(*filter(None, place))) from error
     if action not in _READING:
         result["diff"] = {"before": actions.before.text(), "after": actions.after.text()}
-    return Done(result, actions.warnings, actions.failure)
+    return Done(result, actions.warnings, actions.failure, actions.is_repairable)

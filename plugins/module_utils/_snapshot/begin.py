@@ -16,14 +16,14 @@ from typing import Callable, Iterator, NamedTuple
 
 from .._model.entry import DIRECTORY, Entry
 from .._model.entry_codec import ManifestError
-from .._model.paths import escape
+from .._model.paths import escape, join
 from .._tree.dirfd import Root
 from .._tree.walk import walk
 from . import names
 from .atomic_io import write_json
 from .damage import known_damage
 from .errors import Busy, Refused
-from .facts import RSNAPSHOT, TRANSFER, Facts
+from .facts import COPY, RSNAPSHOT, TRANSFER, Facts
 from .repository import Series
 
 
@@ -34,8 +34,8 @@ class Begun(NamedTuple):
     name: str  # that it will have
     resumed: bool
     base: str  # the name of the snapshot before; empty for the first
-    path: str  # where the tree belongs
-    link_dest: list[str]  # trees that files may be linked to, the newest first
+    path: str  # where the tree belongs; for a copy the folder above it, since the manifest comes along
+    link_dest: list[str]  # trees that files may be linked to, the newest first; for a copy the folders above them
     link_dest_exclude: list[str]  # paths in them, escaped, that are known to be damaged
     finished: bool = False  # this run finished its snapshot already, and there is nothing to transfer
 
@@ -48,23 +48,29 @@ def begin(
     *,
     ended: str | None = None,
     takeover: bool = False,
+    copy_of: str = "",
     check: bool = False,
 ) -> Begun:
     """Make the unfinished snapshot, or take over the one that is there, for the run with the token ``run``.
+
+    ``copy_of`` is the name of the snapshot of another repository that it is to be a copy of, with its manifest.
 
     ``now`` is in seconds since 1970. ``writer`` says who writes to a path at this moment. ``ended`` is the token of a
     run that will not come back: where its transfer is still writing, this run continues it. With ``takeover`` this run
     continues that of any run. The lock is the caller's. Raises Busy if another run's transfer is still writing.
     """
-    path = os.path.join(series.path, names.UNFINISHED, names.DATA)
+    tree = "" if copy_of else names.DATA
+    path = os.path.join(series.path, names.UNFINISHED, tree).rstrip("/")
     settled = series.settle(now, check)
     done = finished_by(series, run)
     if done is not None:
         name, facts = done
-        return Begun(settled, name, False, facts.base, os.path.join(series.path, name, names.DATA), [], [], True)
+        return Begun(settled, name, False, facts.base, os.path.join(series.path, name, tree), [], [], True)
     complete = series.times()
     taken = series.all_times()
-    at = names.next_time(now, taken, names.latest_of(now, complete))
+    at = (
+        _copied_time(series, copy_of, taken) if copy_of else names.next_time(now, taken, names.latest_of(now, complete))
+    )
     resumed = series.has(names.UNFINISHED)
     old = unfinished_facts(series) if resumed else None
     if old and old.origin == RSNAPSHOT:
@@ -72,7 +78,7 @@ def begin(
             f"the adoption of rsnapshot's {old.adopted} was interrupted: run adopt_rsnapshot again, which "
             "completes it, or discard the unfinished snapshot"
         )
-    holder = writer(path) if resumed else None
+    holder = unfinished_writer(series, writer) if resumed else None
     own = [token for token in (run, ended) if token]
     if holder is not None and not takeover and (old.run if old else None) not in own:
         raise Busy(
@@ -80,12 +86,12 @@ def begin(
             "job would undo each other's work; nothing was changed. Wait for it to end, and run this again"
         )
     # The tree is of the time when its transfer began, which is another's where this run only continues that.
-    if old and (old.run == run or holder is not None) and old.time not in taken:
+    if not copy_of and old and (old.run == run or holder is not None) and old.time not in taken:
         at = old.time
     base, is_basis = _base_of(series, at, complete)
-    aside = _aside_base_of(series, at, base)
+    aside = "" if copy_of else _aside_base_of(series, at, base)
     base_name = "" if base is None else names.name_of(base)
-    facts = Facts(series.host, series.job, TRANSFER, run, at, base_name, aside_base=aside)
+    facts = Facts(series.host, series.job, COPY if copy_of else TRANSFER, run, at, base_name, aside_base=aside)
     changed = settled or facts != old
     if not check:
         changed |= _write(series, facts, old, holder is not None)
@@ -96,9 +102,33 @@ def begin(
     for name in ([aside] if aside else []) + ([facts.base] if is_basis else []):
         damage = known_damage(series, name)
         if not damage.is_everywhere:
-            link_dest.append(os.path.join(series.path, name, names.DATA))
+            link_dest.append(os.path.join(series.path, name, tree).rstrip("/"))
             damaged |= damage.paths
+    if copy_of:
+        damaged = {os.fsencode(names.MANIFEST), *(join(os.fsencode(names.DATA), one) for one in damaged)}
     return Begun(changed, names.name_of(at), resumed, facts.base, path, link_dest, sorted(map(escape, damaged)))
+
+
+def _copied_time(series: Series, name: str, taken: set[int]) -> int:
+    """Return the time of a snapshot that is to be copied here under its own name. Raises Refused if that is taken."""
+    at = names.time_of(name)
+    if at is None:
+        raise Refused(f"'{name}' is no name of a complete snapshot, and no other is copied")
+    if at in taken:
+        raise Refused(
+            f"{series.path} has the name {name} already, of a snapshot or of what is left of one: let a prune remove "
+            "what is left, or discard the one that was set aside"
+        )
+    return at
+
+
+def unfinished_writer(series: Series, writer: Callable[[str], str | None]) -> str | None:
+    """Return who writes to the unfinished snapshot; None if nobody does. ``writer`` is asked with a path.
+
+    A transfer fills its tree, or all of its folder where it copies a snapshot with its manifest.
+    """
+    place = os.path.join(series.path, names.UNFINISHED)
+    return writer(os.path.join(place, names.DATA)) or writer(place)
 
 
 def _aside_base_of(series: Series, at: int, base: int | None) -> str:
@@ -160,7 +190,9 @@ def _touch(series: Series, old: Facts | None, busy: bool, *, check: bool = False
     """
     with contextlib.ExitStack() as stack:
         unfinished = stack.enter_context(series.snapshot(names.UNFINISHED))
-        stale = [name for name in (names.MANIFEST, names.CHECKED) if name in os.listdir(unfinished.fd)]
+        arrives = busy and old is not None and old.origin == COPY  # the manifest, by that transfer
+        own = (names.CHECKED,) if arrives else (names.MANIFEST, names.CHECKED)
+        stale = [name for name in own if name in os.listdir(unfinished.fd)]
         for name in stale if not check else ():
             os.unlink(name, dir_fd=unfinished.fd)  # of a run that was killed while it finished
         try:

@@ -157,6 +157,7 @@ def check_names(series: Series, report: Report) -> None:
         names.CHECKS,
         names.CHECKS + names.NEW_SUFFIX,
         names.HISTORY,
+        names.REPAIR,
     }
     with os.scandir(series.fd) as entries:
         found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)

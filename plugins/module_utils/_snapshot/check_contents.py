@@ -53,7 +53,7 @@ def check_contents(
     For problems with one path it is found out which snapshots have it intact. ``unseen`` are snapshots whose
     names nobody has looked at, so that a file may be missing.
     """
-    _more_fds()
+    more_fds()
     suspects: dict[bytes, list[Problem]] = {}
     for problem in report.problems.values():
         if problem.path is not None:
@@ -169,7 +169,7 @@ class _Reading:
                 problem.intact_in = sorted(intact.get(record.content, []))
 
 
-def _more_fds() -> None:
+def more_fds() -> None:
     """Let this process have as many open files as it may: every snapshot needs some."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):

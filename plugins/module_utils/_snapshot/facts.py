@@ -17,7 +17,7 @@ from .._core.json_shape import as_object, list_of, member, optional, texts
 FORMAT = 1  # of a snapshot's folder
 DAMAGED = "damaged"  # the kind of a finding: the contents of a file
 _LISTED_PATHS = 20
-TRANSFER, RSNAPSHOT = "transfer", "rsnapshot"  # where the tree of a snapshot comes from
+TRANSFER, RSNAPSHOT, COPY = "transfer", "rsnapshot", "copy"  # where the tree of a snapshot comes from
 
 
 class Figures(NamedTuple):
@@ -54,7 +54,7 @@ class Facts(NamedTuple):
 
     host: str
     job: str
-    origin: str  # TRANSFER or RSNAPSHOT
+    origin: str  # TRANSFER, RSNAPSHOT, or COPY for one of another repository
     run: str  # the token of the run that writes it
     time: int  # seconds since 1970
     base: str = ""  # the name of the snapshot before; empty for the first

@@ -19,15 +19,18 @@ from .._core.durability import sync_file_system
 from .._model.entry_codec import ManifestError
 from .._model.paths import escape
 from .._tree.content_hash import common_algorithm, speeds
+from .._tree.dirfd import Root
+from .._tree.record import Describer
 from . import names
 from .atomic_io import replacing, write_json
 from .begin import finished_by, unfinished_facts
 from .build_manifest import ManifestTotals, build_manifest
 from .damage import Damage, file_at, known_damage
 from .errors import Refused, TreeMismatch
-from .facts import DAMAGED, RSNAPSHOT, CheckRecord, Facts, Finding, Past
-from .history import ADOPTED, ASIDE, MADE, event_of, note
-from .manifest import About, ManifestWriter
+from .facts import COPY, DAMAGED, RSNAPSHOT, CheckRecord, Facts, Finding, Past
+from .history import ADOPTED, ASIDE, COPIED, MADE, event_of, note
+from .manifest import About, ManifestReader, ManifestWriter
+from .prove_copy import CopyMismatch, ProvingWriter, arrived_manifest, describer_for, drop_unproven
 from .read_only import make_read_only
 from .repository import Series, SnapshotFolder
 from .suspicion import ALL_ALLOWED, ChangeLimits, remember, suspicion
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from .build_manifest import Beside
 
 _MAX_EXAMPLES = 3  # paths in a message
+_ACTS = {RSNAPSHOT: ADOPTED, COPY: COPIED}  # by origin
 
 
 class SnapshotOutcome(NamedTuple):
@@ -46,6 +50,9 @@ class SnapshotOutcome(NamedTuple):
     aside: str  # why it was set aside; empty if it is complete
     facts: Facts | None  # None if nothing was begun
     warnings: list[str]
+    unproven: tuple[
+        str, ...
+    ] = ()  # paths of a copy, escaped, that its manifest does not describe: nothing was completed
 
 
 def finish(
@@ -58,9 +65,13 @@ def finish(
     expected_bytes: int | None = None,
     beside: Beside | None = None,
     read_only: bool = False,
+    copied_from: str = "",
     check: bool = False,
 ) -> SnapshotOutcome:
     """Finish the snapshot that the run with this token began; a second time it changes nothing.
+
+    A copy must be what the manifest says that came with it. Names that are not are removed, to be sent again, and it
+    stays unfinished. ``copied_from`` is the other repository, for the history.
 
     ``expected_entries`` and ``expected_bytes`` are what the transfer counted: entries with the root, and the bytes of
     all regular files, with or without the targets of symbolic links. The lock is the caller's. Raises Refused if
@@ -77,7 +88,8 @@ def finish(
         unfinished = stack.enter_context(series.snapshot(names.UNFINISHED))
         before, aside_base = (_open_older(series, name, stack) for name in (facts.base, facts.aside_base))
         damages = [(older, known_damage(series, older.name)) for older in (before, aside_base) if older is not None]
-        algorithm = _algorithm(before or aside_base)
+        arrived = stack.enter_context(arrived_manifest(unfinished)) if facts.origin == COPY and not check else None
+        algorithm = arrived.algorithm if arrived is not None else _algorithm(before or aside_base)
         trees = Trees(unfinished, before, aside_base, algorithm)
         if check:
             totals, problem = trees.take(None)
@@ -85,14 +97,18 @@ def finish(
             series.step("sync")
             sync_file_system(unfinished.fd)
             series.step("manifest")
-            totals, problem = _write_manifest(series, trees, beside)
+            try:
+                totals, problem = _write_manifest(series, trees, beside, arrived)
+            except CopyMismatch as found:
+                drop_unproven(unfinished, found.paths)
+                return SnapshotOutcome(True, "", "", None, [], tuple(map(escape, found.paths)))
         _reconcile(totals, expected_entries, expected_bytes)
         if totals.entries == totals.folders and limits.shrink < 100 and not series.times():
             raise _empty()
         healed, linked = _compare_damaged(unfinished, damages)
         is_healed = any(older is before and damage.is_everywhere for older, damage in damages)
         totals.healed = totals.new_files if is_healed else len(healed)
-        at = names.next_time(facts.time, series.all_times(), None)
+        at = facts.time if facts.origin == COPY else names.next_time(facts.time, series.all_times(), None)
         past = _past_of(before)
         figures = totals.figures()
         aside = suspicion(figures, past, limits)
@@ -112,16 +128,32 @@ def finish(
                 findings = tuple(Finding(DAMAGED, path) for path in linked)
                 write_json(unfinished.fd, names.CHECKED, CheckRecord(findings=findings).dump())
             write_json(unfinished.fd, names.FACTS, complete.dump())
+            if facts.origin == COPY:  # the transfer gave the folder what it has in the other repository
+                _make_own(unfinished)
             series.step("rename")
             series.rename(names.UNFINISHED, name)
-            act = ASIDE if aside else ADOPTED if facts.origin == RSNAPSHOT else MADE
-            note(series, event_of(series, act, name, now, aside or facts.adopted or ""))
+            act = ASIDE if aside else _ACTS.get(facts.origin, MADE)
+            note(series, event_of(series, act, name, now, aside or facts.adopted or copied_from))
             series.step("settle")
             series.settle(now)
     warnings = _warnings(totals, problem, facts, healed, linked)
     if read_only and not check:
         warnings += make_read_only(series)[1]
     return SnapshotOutcome(True, name, aside, complete, warnings)
+
+
+def _make_own(copied: SnapshotFolder) -> None:
+    """Leave in the folder of a copy only what belongs there, and give it to this user.
+
+    Transfers that were interrupted have left their own folders, and the last one has set the attributes that the folder
+    has in the other repository.
+    """
+    own = (names.DATA, names.MANIFEST, names.FACTS, names.CHECKED)
+    with Root(copied.fd) as root:
+        for name in set(os.listdir(copied.fd)) - set(own):
+            root.remove(os.fsencode(name))
+    os.fchown(copied.fd, os.geteuid(), os.getegid())
+    os.fchmod(copied.fd, 0o755)
 
 
 def _finished_before(series: Series, run: str, now: int, facts: Facts | None, check: bool) -> SnapshotOutcome:
@@ -209,11 +241,27 @@ class Trees(NamedTuple):
         finally:
             os.close(data_fd)
 
+    def describer(self) -> Describer:
+        """Return what compares the entries of the tree with a manifest."""
+        data_fd = self.unfinished.open_data()
+        try:
+            return describer_for(data_fd)
+        finally:
+            os.close(data_fd)
 
-def _write_manifest(series: Series, trees: Trees, beside: Beside | None) -> tuple[ManifestTotals, str]:
+
+def _write_manifest(
+    series: Series, trees: Trees, beside: Beside | None, arrived: ManifestReader | None
+) -> tuple[ManifestTotals, str]:
+    about = About(trees.algorithm, series.host, series.job)
     with replacing(trees.unfinished.fd, names.MANIFEST) as file:
-        writer = ManifestWriter(file, About(trees.algorithm, series.host, series.job))
+        if arrived is None:
+            writer = ManifestWriter(file, about)
+        else:
+            writer = ProvingWriter(file, about, arrived, trees.describer())
         totals, problem = trees.take(writer, beside)
+        if isinstance(writer, ProvingWriter):
+            writer.conclude()
         if beside is not None and not beside.is_equal:
             raise TreeMismatch
         writer.finish({"entries": totals.entries, "files": totals.files, "bytes": totals.bytes})

@@ -34,11 +34,14 @@ from .repository import Series
 MADE, ASIDE, ADOPTED, ACCEPTED, DISCARDED, PRUNED = "made", "aside", "adopted", "accepted", "discarded", "pruned"
 PROTECTED, UNPROTECTED = "protected", "unprotected"
 RESTORED = "restored"
+COPIED = "copied"  # from another repository
+REPAIRED = "repaired"  # damaged files of it were replaced by intact ones
 FOUND = "found"  # it was there, and in no history
 RENAMED = "renamed"  # it had another name, or its folder was that of another host or job
 REMOVED = "removed"  # it was renamed to be removed, by hand or by a run that was killed
 MISSED = "missed"  # a check has told that it is gone
-_ARRIVED = (MADE, ASIDE, ADOPTED, ACCEPTED, FOUND, RENAMED)
+_TOLD = (MADE, ASIDE, ADOPTED, COPIED)  # with the time and the name of who made it
+_ARRIVED = (*_TOLD, ACCEPTED, FOUND, RENAMED)
 _LEFT = (DISCARDED, PRUNED, REMOVED)
 
 LONGEST = 4096  # bytes of a line
@@ -122,8 +125,8 @@ def known_of(events: Iterable[Event]) -> dict[str, HistoryEntry]:
         elif event.act in _ARRIVED:
             place, _slash, old = event.was.rpartition("/")
             before = known.pop(names.once_accepted(old), None) or known.get(key)
-            if before is None or event.act in (MADE, ASIDE, ADOPTED):
-                is_told = event.act in (MADE, ASIDE, ADOPTED)
+            if before is None or event.act in _TOLD:
+                is_told = event.act in _TOLD
                 before = HistoryEntry(event.name, event.at if is_told else _time_of(key), event.by if is_told else "")
             places = before.places | {event.job} | ({place} if place else set())
             known[key] = before._replace(name=event.name, places=places, is_missed=False)

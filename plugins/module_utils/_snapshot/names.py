@@ -28,6 +28,7 @@ NEW_LATEST = ".latest-new"
 LOCK = ".lock"
 CHECKS = ".checks.json"
 HISTORY = "history.jsonl"
+REPAIR = ".repair"  # intact contents on their way to damaged files
 
 # In the folder of a snapshot
 DATA = "data"

@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import Callable
 
 from . import names
 from .atomic_io import write_json
+from .begin import unfinished_writer
 from .errors import Refused
 from .history import ACCEPTED, DISCARDED, event_of, find_missing, note
 from .hold import ending_clock, refuse_held
@@ -61,7 +61,7 @@ def discard(
     """
     if name in ("unfinished", names.UNFINISHED):
         found = names.UNFINISHED
-        holder = writer(os.path.join(series.path, found, names.DATA))
+        holder = unfinished_writer(series, writer)
         if holder is not None:
             raise Refused(
                 f"{holder} is writing to the unfinished snapshot at this moment: wait for it to end, or end it first"

@@ -16,7 +16,6 @@ import fcntl
 import os
 from typing import Callable, Iterator
 
-from . import names
 from .repository import Series, SnapshotFolder
 
 
@@ -38,7 +37,7 @@ def open_to_read(series: Series, name: str) -> SnapshotFolder:
 def unless_read(series: Series, name: str, reader: Callable[[str], str | None]) -> Iterator[str | None]:
     """Yield None if no process reads a snapshot, and keep others from beginning to; else yield who does.
 
-    ``reader`` says which job reads below a path.
+    ``reader`` says which job reads at or below a path.
     """
     with contextlib.ExitStack() as stack:
         try:
@@ -49,4 +48,4 @@ def unless_read(series: Series, name: str, reader: Callable[[str], str | None]) 
             return
         except OSError:
             pass
-        yield reader(os.path.join(series.path, name, names.DATA))
+        yield reader(os.path.join(series.path, name))  # a copy reads the manifest, too

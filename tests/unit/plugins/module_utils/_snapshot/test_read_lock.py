@@ -53,7 +53,7 @@ def test_what_a_job_reads_stays(three):
         return "transfer 1" if FIRST in path else None
 
     done = pruned(three, reader)
-    assert asked == [str(three.path(name, "data")) for name in (FIRST, SECOND)]
+    assert asked == [str(three.path(name)) for name in (FIRST, SECOND)]
     assert (done.removed, done.held) == ([SECOND], {FIRST: "transfer 1"})
 
 
