@@ -89,6 +89,7 @@ if TYPE_CHECKING:
 
     class EndDescription(TypedDict):
         path: PathFacts
+        machine: str  # as a probe has it
         hash_speeds: dict[str, float]
         now_ns: int
         owners: Numbers
@@ -157,7 +158,7 @@ def probe(request: steps.Probe) -> ProbeFacts:
         "user": getpass.getuser(),
         "uid": os.geteuid(),
         "now_ns": time.time_ns(),
-        "machine": _machine(),
+        "machine": machine(),
         "cores": os.cpu_count() or 1,
         "aes": _has_aes(),
         "tls13": bool(getattr(ssl_library, "HAS_TLSv1_3", False)),
@@ -204,7 +205,7 @@ def _steady(path: Mapping[str, Any]) -> Mapping[str, object]:
     return found
 
 
-def _machine() -> str:
+def machine() -> str:
     """Name what two inventory hosts share where they are one system with one file tree; no secret, only equality."""
     parts = [boot_id() or os.uname().nodename]
     with contextlib.suppress(OSError):

@@ -22,6 +22,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape im
     optional,
     texts,
 )
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.paths import components, unescape
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
 
 from ..common.host_text import harmless, one_line
@@ -31,6 +32,7 @@ _STATES = ("complete", "aside", "unfinished", "removing")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _LONGEST = 1_000  # characters of a shown text
 _MOST = 100_000  # snapshots, rules or counts
+_MOST_PATHS = 1_000
 _ROOM = ("bytes_total", "bytes_free", "files_total", "files_free")
 _LARGEST = 1 << 63  # what is larger counts nothing that a host has
 
@@ -143,6 +145,17 @@ def _kept(value: object, what: str) -> dict[str, list[str]]:
     }
 
 
+def _file(values: Mapping[str, Any], *texts_of: str) -> Mapping[str, object]:
+    """Return a path and the snapshots that have it. A path is used again, so it stays as it is."""
+    path = member(values, "path", str)
+    components(unescape(path))
+    return {
+        "path": path,
+        "snapshots": [_name(name, "snapshots") for name in texts(values, "snapshots")],
+        **{name: one_line(member(values, name, str))[:_LONGEST] for name in texts_of},
+    }
+
+
 _MEMBERS: Mapping[str, Callable[[object, str], Any]] = {
     "path": _text,
     "link_dest": lambda value, what: list_of(value, what, str),
@@ -157,4 +170,8 @@ _MEMBERS: Mapping[str, Callable[[object, str], Any]] = {
     "removed": lambda value, what: [_name(one, what) for one in list_of(value, what, str)],
     "checked": _checked,
     "sound": _flag,
+    "unproven": lambda value, what: list_of(value, what, str)[:_MOST_PATHS],
+    "repaired": lambda value, what: [_file(one, "source") for one in list_of(value, what, dict)[:_MOST_PATHS]],
+    "wanted": lambda value, what: [_file(one) for one in list_of(value, what, dict)[:_MOST_PATHS]],
+    "left": lambda value, what: member({what: value}, what, int),
 }

@@ -93,6 +93,7 @@ def parse_described(value: object) -> EndDescription:
     values = as_object(value, "a host's answer to describe")
     _check_path(values.get("path"), "path")
     _check_numbers(values.get("owners"))
+    member(values, "machine", str)
     member(values, "now_ns", int)
     speeds = as_object(values.get("hash_speeds"), "hash_speeds")
     for name in speeds:

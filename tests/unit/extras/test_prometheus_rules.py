@@ -30,6 +30,7 @@ needs_promtool = pytest.mark.skipif(
 )
 MIGRATION = '{job="data",source="old",dest="new"}'
 BACKUP = '{host="web1",job="data",repository="vault:/srv/backup"}'
+COPY = BACKUP[:-1] + ',copy="vault2:/srv/backup"}'
 FIGURES = MigrationFigures(
     "data", "old", "new", "seed", State.RUNNING, 1, 2, 3.0, 4, 5, 6, 7.0, 8, verified=True, verified_at=9, failed_at=10
 )
@@ -102,6 +103,11 @@ CASES = [
     ("LonghaulRestoreNotPractised", {"backup_drill_success" + BACKUP: "0x20"}, "10m", True),
     ("LonghaulRestoreNotPractised", {"backup_drill_success" + BACKUP: "1x20"}, "10m", False),
     ("LonghaulRestoreNotPractised", {"backup_drill_timestamp_seconds" + BACKUP: "0x22000"}, "361h", True),
+    ("LonghaulBackupCopyFailing", {"backup_copy_healthy" + COPY: "0x90"}, "70m", True),
+    ("LonghaulBackupCopyFailing", {"backup_copy_healthy" + COPY: "0x90"}, "50m", False),
+    ("LonghaulBackupCopyFailing", {"backup_copy_healthy" + COPY: "1x90"}, "70m", False),
+    ("LonghaulBackupCopyTooOld", {"backup_copy_newest_timestamp_seconds" + COPY: "0x5000"}, "73h", True),
+    ("LonghaulBackupCopyTooOld", {"backup_copy_newest_timestamp_seconds" + COPY: "0x5000"}, "71h", False),
     *(
         ("LonghaulBackupShrank", {"backup_gone" + BACKUP: f"{gone}x9", "backup_entries" + BACKUP: "10x9"}, "5m", fires)
         for gone, fires in ((30, True), (3, False))

@@ -11,6 +11,7 @@
 * ``consistent``: dumps of databases and snapshots of the file system that a client makes before its transfers;
 * ``drill``: drills, which practise a restore: when one is due, its record, and what hosts say of it; ``drill_run``: its
   steps;
+* ``copies``: copies of snapshots in other repositories; ``copy_workflow``: the steps that make, check and repair them;
 * ``transfers``: the transfers of a backup, and what its snapshot must hold; ``hosts``: questions to its hosts;
 * ``store``: records, states, claims and reports on the control node;
 * ``capacity``: the room of the repositories, and when each is full; ``audit``: what they have against the jobs, and who

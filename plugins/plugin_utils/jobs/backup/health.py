@@ -23,7 +23,7 @@ from .jobs import Run
 from .state import BackupRecord
 
 _PLAIN = re.compile(r"[\w./@%+:,-]+", re.ASCII)
-OK, FAILED, ASIDE, STALE, NEVER = STATES = ("ok", "failed", "aside", "stale", "never")
+OK, FAILED, ASIDE, STALE, UNCOPIED, NEVER = STATES = ("ok", "failed", "aside", "stale", "uncopied", "never")
 
 
 @dataclass
@@ -70,7 +70,8 @@ def judge(
     another run is at work: their last record counts. ``inventories`` are those of the run, for commands that a person
     may type.
 
-    The worst counts: failed, then aside, stale, ok. ``never`` is one that has not run yet and was not to.
+    The worst counts: failed, then aside, stale, uncopied (a copy fails, or is too old), ok. ``never`` is one that has
+    not run yet and was not to.
     """
     known = {record.id: record for record in records}
     found = []
@@ -113,10 +114,13 @@ def _judge_one(
     limit = run["stale_after"]
     state, why = NEVER if record is None else OK, []
     is_stale = False
+    lacking = _find_lacking(run, record, now)
+    if lacking:
+        state, why = UNCOPIED, lacking
     if limit and now is not None and (age is None or age > limit):
         state, is_stale = STALE, True
         is_old = "there is no complete snapshot" if age is None else f"the newest one is {format_duration(age)} old"
-        why.append(f"{is_old}, and stale_after is {format_duration(limit)}")
+        why.insert(0, f"{is_old}, and stale_after is {format_duration(limit)}")
     if record and record.aside:
         state = ASIDE
         why.insert(0, record.aside)
@@ -143,12 +147,29 @@ def _judge_one(
     )
 
 
+def _find_lacking(run: Run, record: BackupRecord | None, now: float | None) -> list[str]:
+    """Return what is wrong with the copies of a job."""
+    found = []
+    for copy in record.copies if record else ():
+        if copy.error:
+            found.append(f"copy in {copy.place}: {copy.error}")
+        elif run["stale_after"] and now is not None and copy.newest:
+            age = int(now) - (seconds_of(copy.newest) or 0)
+            if age > run["stale_after"]:
+                limit = format_duration(run["stale_after"])
+                found.append(
+                    f"copy in {copy.place}: the newest one is {format_duration(age)} old, and stale_after is {limit}"
+                )
+    return found
+
+
 # What a person must look at, the worst first, and how that is said.
-SICK = {FAILED: "failed", ASIDE: "was set aside", STALE: "is stale"}
+SICK = {FAILED: "failed", ASIDE: "was set aside", STALE: "is stale", UNCOPIED: "has a copy that needs attention"}
 _NEXT = {
     FAILED: "Fix what is named, and run it again: -e backup_only={id}",
     ASIDE: "Look at what is missing or has changed, and accept or discard the snapshot.",
     STALE: "Find out why it did not run, and run it: -e backup_only={id}",
+    UNCOPIED: "The backup itself is as it should be. Fix what is named; the next run copies what is missing.",
 }
 
 
@@ -186,6 +207,7 @@ class BackupSummary(TypedDict):
     failed: int
     aside: int
     stale: int
+    uncopied: int  # whose copies need attention
     never: int
     busy: int  # that were to run now, and at which another run is at work; the last record of each counts above
     bytes_sent: int  # by those that ran
@@ -215,6 +237,7 @@ def summarize(
         "failed": count[FAILED],
         "aside": count[ASIDE],
         "stale": count[STALE],
+        "uncopied": count[UNCOPIED],
         "never": count[NEVER],
         "busy": sum(bool(one.busy) for one in entries),
         "bytes_sent": sum(transfer.bytes_sent for record in made for transfer in record.transfers),

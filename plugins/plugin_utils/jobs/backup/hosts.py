@@ -18,18 +18,21 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape im
     list_of,
     optional,
 )
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
 
 from ...common.host_text import one_line
 from ...fleet.lock import Lease, Terms, guard, guard_prediction, parse_answer
 from ...hosts.host_runner import HostFailed, HostRunner
 from ...hosts.pair import PairHosts
+from ...transfer.probe import parse_described
 from ..snapshot_answers import parse_answer as parse_snapshot_answer
 from .audit import HostAnswer, RepositoryAnswer, parse_now, parse_repository
-from .jobs import Run
+from .jobs import Copy, Run
 from .state import BegunSnapshot
 from .transfers import links_of, path_of
 
 if TYPE_CHECKING:
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import EndDescription
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Compare, SnapshotStep, Step
 
     from ...transfer.completion import Uncompared
@@ -39,6 +42,10 @@ class RepositoryBusy(HostFailed):
     """Another run is at work on the snapshots of the job."""
 
     details: Mapping[str, object] = {"busy": True}  # for the result of a transfer
+
+
+class FilesDamaged(HostFailed):
+    """A check has found damaged files, and nothing else that is wrong: a repair may end it."""
 
 
 def lease_id(run: Run) -> str:
@@ -64,12 +71,18 @@ class BackupHosts(PairHosts):
         whether another control node has it.
         """
         super().__init__(run["host"], run["repository"]["host"], runner)
+        self._run, self._runner = run, runner
         self._place = [run["repository"]["path"], run["host"], run["name"]]
-        self._lease, self._by = lease, {"by": by} if by else {}
+        self._lease = lease
+        self._by: Mapping[str, str] = {"by": by} if by else {}
         if lease is not None:
             guard(self.runners["source"], self.runners["dest"], lease)
         elif terms is not None:
             guard_prediction(self.runners["dest"], terms)
+
+    def with_copy(self, copy: Copy) -> CopyHosts:
+        """Return the repository host with that of a copy. Raises HostFailed if that one is described wrongly."""
+        return CopyHosts(self._run, copy, self, self._runner, self._by)
 
     @property
     def lost(self) -> str:
@@ -156,8 +169,9 @@ class BackupHosts(PairHosts):
                 refused = optional(said, "refused", str)
                 if refused is not None:
                     if not found:
-                        is_busy = optional(said, "busy", bool)
-                        raise RepositoryBusy(refused, host) if is_busy else HostFailed(refused, host)
+                        kinds = {"busy": RepositoryBusy, "repairable": FilesDamaged}
+                        kind = next((kind for name, kind in kinds.items() if optional(said, name, bool)), HostFailed)
+                        raise kind(refused, host)
                     return found, []
                 found[action] = {**parse_snapshot_answer(said), "diff": _changed_lines(said.get("diff"))}
                 if not said.get("then"):
@@ -167,6 +181,54 @@ class BackupHosts(PairHosts):
         except WrongShape as error:
             raise HostFailed(f"what it says of the snapshots cannot be read: {error}", host) from error
         return found, left
+
+
+class CopyHosts(BackupHosts):
+    """The repository host of a backup, and that of a copy of its snapshots, on which all actions are."""
+
+    def __init__(
+        self, run: Run, copy: Copy, first: BackupHosts, runner: Callable[[str], HostRunner], by: Mapping[str, str]
+    ) -> None:
+        """Take what makes the runner of an inventory host. The connection to the ``first`` host is shared."""
+        self.runners = {"source": first.runners["dest"], "dest": runner(copy["host"])}
+        self._client = first.runners["source"]
+        self._paths = (run["repository"]["path"], copy["path"])
+        self._place = [copy["path"], run["host"], run["name"]]
+        self._lease, self._by = None, by
+
+    def close(self) -> None:
+        """Let go of the connection to the host of the copy."""
+        self.runners["dest"].close()
+
+    @property
+    def reverse(self) -> PairHosts:
+        """The same hosts for a transfer from the copy to the first repository."""
+        return _ReversePair(self)
+
+    def identify(self, with_client: bool) -> tuple[EndDescription, EndDescription, EndDescription | None]:
+        """Return what the copy's host, the first one, and the client if it is asked, say of themselves.
+
+        Raises HostFailed, with the name of the host; a client that cannot be reached is left out.
+        """
+        copy = _describe(self.runners["dest"], self._paths[1])
+        first = _describe(self.runners["source"], self._paths[0])
+        client = None
+        with contextlib.suppress(HostFailed):
+            client = _describe(self._client, "/") if with_client else None
+        return copy, first, client
+
+
+class _ReversePair(PairHosts):
+    def __init__(self, hosts: CopyHosts) -> None:
+        self.runners = {"source": hosts.runners["dest"], "dest": hosts.runners["source"]}
+
+
+def _describe(runner: HostRunner, path: str) -> EndDescription:
+    (said,) = runner.run({"do": "describe", "path": path})
+    try:
+        return parse_described(said)
+    except WrongShape as error:
+        raise HostFailed(f"what it says of itself cannot be read: {error}", runner.name) from error
 
 
 class Filling:
@@ -187,7 +249,8 @@ class Filling:
         ``part`` is the folder in the snapshot's tree that the transfer fills. ``begun`` is called once, with the answer
         by its action if there is a new one, and returns what is known.
         """
-        self._hosts, self._run, self._part, self._check, self._begun = hosts, run, part, check, begun
+        self._hosts, self._part, self._check, self._begun = hosts, part, check, begun
+        self._path = path_of(run)  # that the snapshot must have
         self._begin = {"begin": begin} if begin is not None else {}
         self.compares = compares
 
@@ -200,12 +263,35 @@ class Filling:
         """Return the options of the transfer that the answer decides. Raises HostFailed."""
         said = self._begun(self._hosts.read(["begin"], answers[0]) if answers else {})
         self._begin = {}
-        if said.path != path_of(self._run):
+        if said.path != self._path:
             raise HostFailed(
-                f"the snapshot to fill is {said.path}, and {path_of(self._run)} was expected",
+                f"the snapshot to fill is {said.path}, and {self._path} was expected",
                 self._hosts.runners["dest"].name,
             )
         return links_of(said, self._part)
+
+
+class CopyFilling(Filling):
+    """The copy of a snapshot that a transfer fills, with the manifest beside the tree."""
+
+    def __init__(
+        self,
+        hosts: CopyHosts,
+        run: Run,
+        dest: str,
+        begin: Mapping[str, object],
+        exclude: Sequence[str],
+        begun: Callable[[Mapping[str, Mapping[str, Any]]], BegunSnapshot],
+    ) -> None:
+        """Take the path that is filled, and paths of the tree that must be sent, whatever earlier snapshots have."""
+        super().__init__(hosts, run, "", begin, False, False, begun)
+        self._path, self._exclude = dest, [f"{names.DATA}/{path}" for path in exclude]
+
+    def take(self, answers: Sequence[object]) -> Mapping[str, object]:
+        """Return the options of the transfer that the answer decides. Raises HostFailed."""
+        options = super().take(answers)
+        known = list_of(options["link_dest_exclude"], "link_dest_exclude", str)
+        return {**options, "link_dest_exclude": [*known, *self._exclude]}
 
 
 def _changed_lines(diff: Any) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.rate import parse_rate
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import policy, room, subset
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names import check_part
@@ -125,10 +126,15 @@ def find_problems(
 
 
 def _hosts(job: Mapping[str, Any], groups: Groups) -> list[str]:
-    """Return all hosts that a job names: its clients, and that of its repository."""
-    repository = job.get("repository")
-    host = str(repository.get("host") or "") if isinstance(repository, Mapping) else ""
-    return [*clients(job, groups), *([host] if host else [])]
+    """Return all hosts that a job names: its clients, and those of its repository and of its copies."""
+    places = [job.get("repository"), *_copies(job)]
+    named = [str(place.get("host") or "") for place in places if isinstance(place, Mapping)]
+    return [*clients(job, groups), *(host for host in named if host)]
+
+
+def _copies(job: Mapping[str, Any]) -> list[Any]:
+    found = job.get("copies") or []
+    return list(found) if isinstance(found, Sequence) and not isinstance(found, str) else [found]
 
 
 def _about_hosts(job: Mapping[str, Any], groups: Groups) -> list[str]:
@@ -166,6 +172,51 @@ def _about_repository(job: Mapping[str, Any], groups: Groups) -> list[str]:
             for src in paths(job)
             if within(os.path.normpath(path), src)
         ]
+    return found
+
+
+def _about_copies(job: Mapping[str, Any], groups: Groups) -> list[str]:
+    found: list[str] = []
+    repository = job.get("repository")
+    taken = [("the repository itself", repository)] if isinstance(repository, Mapping) else []
+    for number, copy in enumerate(_copies(job)):
+        called = f"copies[{number}]"
+        if not isinstance(copy, Mapping) or not copy.get("host") or not copy.get("path"):
+            found.append(f"{called} needs a host and a path: {{host: HOST, path: /ABSOLUTE/PATH}}")
+            continue
+        found += [f"{called}: {problem}" for problem in _problems_of_copy(copy, taken, job, groups)]
+        taken.append((called, copy))
+    return found
+
+
+def _problems_of_copy(
+    copy: Mapping[str, Any], taken: Sequence[tuple[str, Mapping[str, Any]]], job: Mapping[str, Any], groups: Groups
+) -> list[str]:
+    """Return what is wrong with one copy; ``taken`` are the places that the job uses already, and what to call them."""
+    found = []
+    host, path = str(copy["host"]), str(copy["path"])
+    if host not in groups["all"]:
+        found.append(f"the host {host} is not in the inventory; its variables would say how to reach it")
+    if not path.startswith("/"):
+        found.append(f"the path {path} is not absolute, and could be anywhere")
+    elif goes_back(path):
+        found.append(f"the path {path} has '..' in it, and could be anywhere: name the folder itself")
+    if host in clients(job, groups):
+        found.append(
+            f"{host} is a client of the job, and whoever harms its data could harm the copy, too. Choose another host"
+        )
+    for called, other in taken if path.startswith("/") and not goes_back(path) else ():
+        own, others = os.path.normpath(path), os.path.normpath(str(other.get("path") or ""))
+        if host == other.get("host") and (within(own, others) or within(others, own)):
+            found.append(
+                f"{host}:{path} is {called}, or one lies inside the other. A copy is of use only in another place, "
+                "such as another host or at least another disk"
+            )
+    found += _refused(policy.parse, copy["keep"]) if isinstance(copy.get("keep"), Mapping) else []
+    try:
+        parse_rate(str(copy.get("bwlimit") or 0))
+    except ValueError as error:
+        found.append(f"bwlimit: {error}")
     return found
 
 
@@ -280,6 +331,7 @@ def _about_transfer(job: Mapping[str, Any], _groups: Groups) -> list[str]:
 _LOOKS: Mapping[Callable[[Mapping[str, Any], Groups], list[str]], tuple[str, ...]] = {
     _about_hosts: ("name", "host", "hosts"),
     _about_repository: ("repository",),
+    _about_copies: ("copies",),
     _about_paths: ("src",),
     _about_keep: ("keep",),
     _about_figures: (),

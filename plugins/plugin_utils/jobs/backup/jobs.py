@@ -60,6 +60,15 @@ class Repository(TypedDict):
     path: str
 
 
+class Copy(TypedDict):
+    """A repository that gets copies of the snapshots of a run."""
+
+    host: str
+    path: str
+    keep: dict[str, object]  # as that of the run
+    bwlimit: str
+
+
 class Source(TypedDict):
     """A path that is backed up."""
 
@@ -77,6 +86,7 @@ class Run(TypedDict):
     sources: list[Source]
     transfer: dict[str, object]  # options of longhaul.fleet.transfer
     verify: str
+    copies: list[Copy]
     keep: dict[str, object]  # the policy, as longhaul.fleet.snapshot takes it
     timezone: str
     shrink_limit: float  # percent
@@ -153,6 +163,15 @@ def _rate(of_host: str, of_job: str, at_once: int) -> str:
     return str(min(rates, default=0))
 
 
+def _copy(job: Mapping[str, Any], copy: Mapping[str, Any]) -> Copy:
+    return {
+        "host": copy["host"],
+        "path": os.path.normpath(copy["path"]),
+        "keep": dict(copy.get("keep") or job["keep"]),
+        "bwlimit": str(copy.get("bwlimit") or 0),
+    }
+
+
 def _run(job: Mapping[str, Any], host: str, direction: str) -> Run:
     """Return the run of a job for a host. Its bandwidth is what the job says."""
     transfer = passed_on(job, SET_BY_ROLE)
@@ -175,6 +194,7 @@ def _run(job: Mapping[str, Any], host: str, direction: str) -> Run:
         "sources": found,
         "transfer": transfer,
         "verify": job.get("verify") or "size",
+        "copies": [_copy(job, copy) for copy in job.get("copies") or []],
         "keep": dict(job["keep"]),
         "timezone": job.get("timezone") or "UTC",
         "shrink_limit": float(job.get("shrink_limit", 50)),

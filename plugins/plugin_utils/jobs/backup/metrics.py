@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ...common.prometheus import MetricSample, gauge
 from ...common.units import seconds_of
+from .copies import CopyState
 from .drill import DrillRecord, seconds_for_all
 from .health import OK, STATES, JobHealth
 from .state import BackupRecord
@@ -24,7 +25,13 @@ def write_metrics(entries: Sequence[JobHealth]) -> str:
     ]
     states = [MetricSample({**to, "state": one}, int(entry.state == one)) for to, entry in labelled for one in STATES]
     said = "What became of the job: 1 for its state, 0 for the others"
-    return "".join([*figures, gauge("longhaul_backup_state", said, states)])
+    copies = [({**to, "copy": one.place}, one) for to, entry in labelled if entry.record for one in entry.record.copies]
+    copied = [
+        gauge(f"longhaul_backup_{name}", told, [MetricSample(to, value_of(one)) for to, one in copies])
+        for name, told, value_of in _OF_COPIES
+        if copies
+    ]
+    return "".join([*figures, gauge("longhaul_backup_state", said, states), *copied])
 
 
 def _labels(entry: JobHealth) -> Mapping[str, str]:
@@ -46,6 +53,22 @@ def _of_drill(value_of: Callable[[DrillRecord], float | None]) -> Callable[[JobH
 def _newest(entry: JobHealth) -> int | None:
     return seconds_of(entry.record.newest) if entry.record and entry.age is not None else None
 
+
+_OF_COPIES: tuple[tuple[str, str, Callable[[CopyState], float | None]], ...] = (
+    ("copy_healthy", "Whether the copy of the snapshots is as it should be", lambda one: int(not one.error)),
+    (
+        "copy_newest_timestamp_seconds",
+        "When the newest snapshot of the copy was begun",
+        lambda one: seconds_of(one.newest),
+    ),
+    (
+        "copy_lag_seconds",
+        "By how much the newest of the copy is older than that of the repository",
+        lambda one: one.lag_seconds,
+    ),
+    ("copy_snapshots", "How many complete snapshots the copy has", lambda one: one.snapshots),
+    ("copy_repaired", "The damaged files of the copy that the last run repaired", lambda one: one.repaired),
+)
 
 _METRICS: tuple[tuple[str, str, Callable[[JobHealth], float | None]], ...] = (
     (

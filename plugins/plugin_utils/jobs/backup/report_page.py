@@ -41,8 +41,9 @@ from .capacity import (
     repository_blocks,
     repository_notices,
 )
+from .copies import CopyState
 from .drill import DrillRecord, seconds_for_all, tell_all
-from .health import ASIDE, FAILED, NEVER, OK, SICK, STALE, JobHealth
+from .health import ASIDE, FAILED, NEVER, OK, SICK, STALE, UNCOPIED, JobHealth
 from .state import BackupRecord, PathTransfer, RunFigures
 
 _DAY = 86400
@@ -55,6 +56,7 @@ _STATES = {
     FAILED: ("failed", Tone.BAD),
     ASIDE: ("set aside", Tone.CAUTION),
     STALE: ("stale", Tone.BAD),
+    UNCOPIED: ("copy needs attention", Tone.BAD),
     NEVER: ("not run yet", Tone.PLAIN),
     OK: ("well", Tone.GOOD),
 }
@@ -71,6 +73,9 @@ def make_overview(health: Sequence[JobHealth], now: str, by: str = "", earlier: 
     sections = [Section("Jobs", [_job_table(ordered)])]
     if repositories:
         sections.append(Section("Repositories", repository_blocks(repositories)))
+    copies = _copy_table(ordered)
+    if copies.rows:
+        sections.append(Section("Copies", [copies]))
     charts = _charts(health)
     if charts:
         sections.append(Section("Over time", [ChartRow(charts)]))
@@ -234,6 +239,37 @@ def new_bytes_a_day(history: Sequence[RunFigures]) -> float | None:
     return sum(count for _at, count in known[1:]) * _DAY / length if length >= _DAY / 4 else None
 
 
+# Copies
+
+
+def _copy_table(health: Sequence[JobHealth]) -> Table:
+    """Return the table of all copies of snapshots in other repositories."""
+    numbers = ("Snapshots", "Sent", "Repaired")
+    titles = ("Job", "Copy", "State", "Newest snapshot", "Behind", *numbers, "Last verified", "Failing since")
+    columns = [Column(title, is_number=title in numbers) for title in titles]
+    rows = [_copy_row(one, copy) for one in health if one.record for copy in one.record.copies]
+    return Table("Copies of snapshots in other repositories, as the last run of each job left them", columns, rows)
+
+
+def _copy_row(one: JobHealth, copy: CopyState) -> Sequence[Cell]:
+    cut = f"{copy.error[:_LONGEST_REASON]}…" if len(copy.error) > _LONGEST_REASON else copy.error
+    lag = copy.lag_seconds
+    return (
+        Cell(one.id),
+        Cell(copy.place),
+        Cell("failing" if copy.error else "well", Tone.BAD if copy.error else Tone.GOOD, cut),
+        Cell(_when(copy.newest) or "none"),
+        Cell(
+            "not known" if lag is None else format_duration(lag) if lag else "no", Tone.CAUTION if lag else Tone.PLAIN
+        ),
+        Cell("" if copy.snapshots is None else f"{copy.snapshots:,}"),
+        Cell(format_bytes(copy.bytes_sent) if copy.copied else ""),
+        Cell(f"{copy.repaired:,}" if copy.repaired else ""),
+        Cell(_when(copy.verified) or "never"),
+        Cell(_when(copy.failing_since), Tone.BAD if copy.failing_since else Tone.PLAIN),
+    )
+
+
 # Over time
 
 
@@ -294,6 +330,9 @@ def _check_fact(record: BackupRecord) -> Fact:
         return Fact("Checked in this run", "no", f"last verified {_when(record.verified)}" if record.verified else "")
     read = check.get("files_read")
     note = f"{read:,} files read" if isinstance(read, int) else ""
+    repaired = check.get("repaired")
+    if isinstance(repaired, int) and repaired:
+        note += f"{', ' if note else ''}{repaired:,} damaged files repaired"
     sound = bool(check.get("sound"))
     return Fact("Checked in this run", "sound" if sound else "damaged", note, Tone.GOOD if sound else Tone.BAD)
 

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
 from ...common.units import format_bytes, format_size
+from .copies import CopyState
 from .drill import tell_drill
-from .health import ASIDE, FAILED, NEVER, OK, STALE, JobHealth
+from .health import ASIDE, FAILED, NEVER, OK, STALE, UNCOPIED, JobHealth
 from .state import BackupRecord, PathTransfer
 
 _MOST_LINES = 50  # of jobs that are in the same state
-_WORDS = {FAILED: "FAILED", ASIDE: "SET ASIDE", STALE: "STALE", NEVER: "not run yet", OK: "ok"}
+_WORDS = {FAILED: "FAILED", ASIDE: "SET ASIDE", STALE: "STALE", UNCOPIED: "COPY", NEVER: "not run yet", OK: "ok"}
 
 
 def render_overall(health: Sequence[JobHealth], path: str) -> list[str]:
@@ -54,10 +55,20 @@ def render_summary(record: BackupRecord, predicted: bool, only_drill: bool = Fal
         lines.append(f"{'would remove' if predicted else 'removed'} {', '.join(record.removed)}")
     if record.aside:
         lines.append(f"set aside: {record.aside}")
+    lines += [_copy(one) for one in record.copies]
     lines += drill
     lines += [f"warning: {note}" for note in record.notes]
     lines += [f"failed in {failure.step}: {failure.reason}" for failure in record.failures]
     return "\n".join(lines).splitlines()
+
+
+def _copy(one: CopyState) -> str:
+    """Return the line about a copy of the snapshots."""
+    if one.error:
+        return f"copy in {one.place} failed: {one.error}"
+    new = f"; copied {', '.join(one.copied)}, sent {format_bytes(one.bytes_sent)}" if one.copied else ""
+    repaired = f"; repaired {counted(one.repaired, 'file', 'files')}" if one.repaired else ""
+    return f"copy in {one.place}: {counted(one.snapshots or 0, 'snapshot', 'snapshots')}{new}{repaired}"
 
 
 def _transfer(one: PathTransfer, predicted: bool) -> str:

@@ -195,7 +195,7 @@ class BackupRun:
     def _hook_runner(self, host: str, hook: Hook) -> HostRunner:
         return self._runner(host, become=hook.become, no_log=hook.hidden)
 
-    def _transfer(self, job: Mapping[str, Any], hosts: BackupHosts, filling: Filling) -> Session:
+    def _transfer(self, job: Mapping[str, Any], hosts: PairHosts, filling: Filling | None) -> Session:
         check = not self._store.writes
         return session_of(job, hosts, check, self._teller.speaker(str(job["name"])), self._memory, snapshot=filling)
 

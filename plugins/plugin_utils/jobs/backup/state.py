@@ -19,8 +19,9 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import na
 from ...common.typed_json import dump_dataclass, parse_dataclass
 from ...common.units import seconds_of
 from ..hook_steps import HookRun
+from .copies import CopyState, RepairedFile, WantedContent, lag_of
 from .drill import DrillRecord
-from .jobs import Run
+from .jobs import Copy, Run
 
 
 class BackupStage(Enum):
@@ -56,6 +57,7 @@ class BackupStep(Enum):
     FINISH = "finish"
     LIST = "list"  # asks what snapshots there are
     PRUNE = "prune"
+    COPY = "copy"  # copies snapshots to other repositories; a copy that fails is no failure of the backup
     CHECK = "check"
     DRILL = "drill"  # practises a restore
     RECORD = "record"
@@ -63,10 +65,12 @@ class BackupStep(Enum):
 
 
 # However a backup ends, what a hook stopped is started again, and it has a record. Where a hook after failed, the
-# snapshot is as good as before, so it is completed, and the backup has failed. A list after a failure prunes, too.
-_RECORD = (BackupStep.LIST, BackupStep.RECORD, BackupStep.RELEASE)
-_CHECK = (BackupStep.CHECK, BackupStep.DRILL, *_RECORD[1:])
-_COMPLETE = (BackupStep.FINISH, BackupStep.LIST, BackupStep.PRUNE, *_CHECK)
+# snapshot is as good as before, so it is completed, and the backup has failed. A list after a failure prunes, too, and
+# snapshots of earlier runs are copied then.
+_END = (BackupStep.RECORD, BackupStep.RELEASE)
+_RECORD = (BackupStep.LIST, BackupStep.COPY, *_END)
+_CHECK = (BackupStep.CHECK, BackupStep.DRILL, *_END)
+_COMPLETE = (BackupStep.FINISH, BackupStep.LIST, BackupStep.PRUNE, BackupStep.COPY, *_CHECK)
 _UNDO = (BackupStep.UNDO, BackupStep.HOOKS_AFTER, *_RECORD)
 _FILL = (BackupStep.PREPARE, BackupStep.TRANSFER, BackupStep.UNDO, BackupStep.HOOKS_AFTER, *_COMPLETE)
 GOES_ON: Mapping[BackupStage, tuple[BackupStep, ...]] = {
@@ -76,9 +80,9 @@ GOES_ON: Mapping[BackupStage, tuple[BackupStep, ...]] = {
     BackupStage.TRANSFER: _FILL[1:],
     BackupStage.FILLED: (BackupStep.UNDO, BackupStep.HOOKS_AFTER, *_COMPLETE),
     BackupStage.FINISH: _COMPLETE,
-    BackupStage.PRUNE: (BackupStep.PRUNE, *_CHECK),
+    BackupStage.PRUNE: (BackupStep.PRUNE, BackupStep.COPY, *_CHECK),
     BackupStage.CHECK: _CHECK,
-    BackupStage.DRILL: (BackupStep.CLAIM, BackupStep.LIST, BackupStep.DRILL, *_RECORD[1:]),  # also for a drill alone
+    BackupStage.DRILL: (BackupStep.CLAIM, BackupStep.LIST, BackupStep.DRILL, *_END),  # also for a drill alone
 }
 AFTER_FAILURE: Mapping[BackupStage, tuple[BackupStep, ...]] = {
     BackupStage.BEGIN: _RECORD,
@@ -88,8 +92,8 @@ AFTER_FAILURE: Mapping[BackupStage, tuple[BackupStep, ...]] = {
     BackupStage.FILLED: _COMPLETE,
     BackupStage.FINISH: _RECORD,
     BackupStage.PRUNE: _RECORD,
-    BackupStage.CHECK: _RECORD,
-    BackupStage.DRILL: _RECORD[1:],
+    BackupStage.CHECK: (BackupStep.LIST, *_END),
+    BackupStage.DRILL: _END,
 }
 
 
@@ -131,6 +135,7 @@ class FinishedSnapshot:
     name: str = ""
     figures: dict[str, int] = field(default_factory=dict)
     differs: bool = False
+    unproven: list[str] = field(default_factory=list)  # paths of a copy that its manifest does not describe
 
 
 @dataclass
@@ -158,6 +163,15 @@ class CheckedSnapshots:
 
 
 @dataclass
+class RepairedSnapshots:
+    """The damaged files that were replaced, the contents that are wanted for others, and how many findings are left."""
+
+    repaired: list[RepairedFile] = field(default_factory=list)
+    wanted: list[WantedContent] = field(default_factory=list)
+    left: int = 0
+
+
+@dataclass
 class SnapshotAnswers:
     """The answers of a repository about its snapshots, by action; None: it was not asked."""
 
@@ -166,6 +180,7 @@ class SnapshotAnswers:
     list: SnapshotList | None = None
     prune: PrunedSnapshots | None = None
     check: CheckedSnapshots | None = None
+    repair: RepairedSnapshots | None = None
 
     def update(self, answers: Mapping[str, object]) -> None:
         """Take new answers, by action. Raises WrongShape."""
@@ -228,6 +243,7 @@ class BackupState:
     failures: list[StepFailure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # what a person should know although it succeeded
     drill: DrillRecord | None = None  # that runs or has ended
+    copies: list[CopyState] = field(default_factory=list)  # that this run has looked at
 
     def dump(self) -> dict[str, object]:
         """Return what the file holds."""
@@ -246,7 +262,9 @@ class BackupState:
         here = {self.stage.value} | ({HOOKS_AFTER} if self.stage is BackupStage.FILLED else set())
         return bool(here & {failure.step for failure in self.failures})
 
-    def find_steps(self, check_subset: str = "", drills: bool = False) -> tuple[BackupStep, ...]:
+    def find_steps(
+        self, check_subset: str = "", drills: bool = False, has_copies: bool = False
+    ) -> tuple[BackupStep, ...]:
         """Return the steps that are left, in their order. ``drills``: a drill is due.
 
         While a snapshot is set aside those before may be the only good ones, so nothing is pruned. Without any snapshot
@@ -257,6 +275,8 @@ class BackupState:
         unwanted = set() if self.owed else {BackupStep.OWED}
         if not self.prepared and self.stage is not BackupStage.BEGIN:
             unwanted.add(BackupStep.UNDO)
+        if not has_copies or not listed or self.copies:
+            unwanted.add(BackupStep.COPY)
         if listed:
             unwanted.add(BackupStep.LIST)
         if "aside" in states or (listed and self.said.prune):
@@ -327,6 +347,7 @@ class BackupRecord:
     space: RepositorySpace | None = None
     history: list[RunFigures] = field(default_factory=list)  # the oldest first, at most MOST_RUNS
     drill: DrillRecord | None = None  # the last one
+    copies: list[CopyState] = field(default_factory=list)  # in the order of the job
 
     def dump(self) -> dict[str, object]:
         """Return what files and results hold: every member, also those that are None."""
@@ -385,6 +406,7 @@ def make_record(run: Run, state: BackupState, ended: str, before: BackupRecord |
         space=said.list.space if said.list else None,
         history=last.history,
         drill=state.drill or last.drill,
+        copies=_copies_of(run, state.copies, before),
     )
     # A repository without any of its snapshots is taken for another disk, and the next run is to say so again.
     if said.list and (said.list.snapshots or not expected_snapshots(run, before)):
@@ -398,6 +420,8 @@ def make_record(run: Run, state: BackupState, ended: str, before: BackupRecord |
         left = [one for one in present if one.name not in pruned.removed]
         record.oldest = left[0].time if left else None
         record.verified = max((one.verified for one in complete if one.verified), default=None)
+    for copy in record.copies:
+        copy.lag_seconds = lag_of(seconds_of(record.newest), seconds_of(copy.newest))
     record.history = [*record.history, _figures_of(record)][-MOST_RUNS:]
     return record
 
@@ -413,6 +437,19 @@ def record_drill(run: Run, state: BackupState, ended: str, before: BackupRecord 
         drill=state.drill or before.drill,
         run_id=state.run_id,
     )
+
+
+def copy_before(copy: Copy, before: BackupRecord | None) -> CopyState:
+    """Return what is known of a copy from the record of the last backup, as the state with which a run begins."""
+    known = [one for one in (before.copies if before else ()) if (one.host, one.path) == (copy["host"], copy["path"])]
+    last = known[-1] if known else CopyState(copy["host"], copy["path"])
+    return replace(last, copied=[], removed=[], bytes_sent=0, repaired=0)
+
+
+def _copies_of(run: Run, found: Sequence[CopyState], before: BackupRecord | None) -> list[CopyState]:
+    """Return the state of each copy of the job: the one that this run found, or else the last one that is known."""
+    by_place = {(one.host, one.path): one for one in found}
+    return [by_place.get((copy["host"], copy["path"])) or copy_before(copy, before) for copy in run["copies"]]
 
 
 def _figures_of(record: BackupRecord) -> RunFigures:

@@ -15,7 +15,8 @@
     finish          complete the snapshot; the same execution lists the snapshots and prunes them
     list            ask what snapshots there are, where finish did not come to it; the same execution prunes them
     prune           remove snapshots by the policy, where neither came to it
-    check           read a part of the snapshots, and compare it with their manifests
+    copy            copy snapshots to other repositories, see copy_workflow
+    check           read a part of the snapshots, and compare it with their manifests; repair damage from the copies
     drill           practise a restore: see drill_run
     record          write down what became of the backup, and show it
     release         let another run make it
@@ -30,6 +31,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -44,9 +46,11 @@ from ..hooks import Hook, HookResult, read_hook, tell_hook
 from ..source_changes import tell_changes
 from ..workflow import JobStopped, Transfer, hook_to_end, retry, stop_alone, transfer_again, transfer_to_end
 from .consistent import prepare, undo
+from .copies import RepairedFile, tell_wanted
+from .copy_workflow import CopyWorkflow, MakeTransfer, RepairableDamage
 from .drill import fill_in_folder, is_due
 from .drill_run import RestoreDrill
-from .hosts import BackupHosts, Filling, RepositoryBusy
+from .hosts import BackupHosts, FilesDamaged, Filling, RepositoryBusy
 from .jobs import Run, Source
 from .state import (
     HOOKS_AFTER,
@@ -58,7 +62,10 @@ from .state import (
     BackupState,
     BackupStep,
     BegunSnapshot,
+    CheckedSnapshots,
+    RepairedSnapshots,
     StepFailure,
+    copy_before,
     expected_snapshots,
     make_record,
     record_drill,
@@ -86,7 +93,7 @@ class BackupServices(NamedTuple):
 
     hosts: Callable[[Run], BackupHosts]
     hook_runner: Callable[[str, Hook], HostRunner]
-    transfer: Callable[[Mapping[str, Any], BackupHosts, Filling], Transfer]  # of a path, as transfers.job_of has it
+    transfer: MakeTransfer  # of a path, as transfers.job_of has it, or of a copy
     errors: tuple[type[Exception], ...]  # that a transfer may raise, with ``details`` for its result, or without
     store: BackupStore
     process: Process  # that makes the backups
@@ -119,6 +126,7 @@ class BackupWorkflow:
         self._hosts: BackupHosts | None = None  # once a step needs them
         self._has_met = False  # both hosts were reached
         self._uncompared: Uncompared | None = None
+        self._copies: list[CopyWorkflow] = []
 
     def _read_state(self) -> BackupState:
         """Return the state that an earlier call of this run has left, or that of a backup that has not begun.
@@ -177,6 +185,7 @@ class BackupWorkflow:
             BackupStep.FINISH: partial(self._retry, self._finish),
             BackupStep.LIST: partial(self._retry, self._list),
             BackupStep.PRUNE: partial(self._retry, self._prune),
+            BackupStep.COPY: self._copy,
             BackupStep.CHECK: partial(self._retry, self._check_contents),
             BackupStep.DRILL: self._drill,
             BackupStep.RECORD: self._record,
@@ -203,6 +212,8 @@ class BackupWorkflow:
                     if step is BackupStep.RECORD:
                         self._show(self._make_record())
         finally:
+            for copy in self._copies:
+                copy.close()
             if self._hosts is not None:
                 self._hosts.close()
 
@@ -224,7 +235,7 @@ class BackupWorkflow:
 
     def _find_steps(self) -> tuple[BackupStep, ...]:
         """Return the steps that are left. What another control node has is left alone, with its hooks."""
-        steps = self.state.find_steps(self._run["check_subset"], self._is_drill_due)
+        steps = self.state.find_steps(self._run["check_subset"], self._is_drill_due, bool(self._run["copies"]))
         if self.busy:
             return (BackupStep.RELEASE,) if self.state.claim else ()
         if self._hosts is not None and self._hosts.lost:
@@ -436,9 +447,76 @@ class BackupWorkflow:
         now = seconds_of(self._services.now())
         return {"keep": self._run["keep"], "timezone": self._run["timezone"], "control_time": now}
 
+    # The copies
+
+    @property
+    def _made(self) -> list[str]:
+        """The complete snapshots that the repository has now."""
+        said = self.state.said
+        removed = said.prune.removed if said.prune else []
+        listed = said.list.snapshots if said.list else []
+        return [one.name for one in listed if one.state == "complete" and one.name not in removed]
+
+    def _copy(self) -> Workflow:
+        """Copy the snapshots that lag. A copy that fails is no failure of the backup: its state says why."""
+        services, run, state = self._services, self._run, self.state
+        for copy in run["copies"]:
+            known = copy_before(copy, self._before)
+            try:
+                hosts = self._reach().with_copy(copy)
+            except HostFailed as error:
+                state.copies.append(replace(known, error=str(error), failing_since=known.failing_since or state.at))
+                continue
+            one = CopyWorkflow(
+                run, copy, hosts, services.transfer, services.errors, known, services.now, services.tell, self._check
+            )
+            self._copies.append(one)
+            state.copies.append(known)
+            yield from one.bring_up_to_date(self._made)
+            self._keep_notes(one)
+
+    def _keep_notes(self, copy: CopyWorkflow) -> None:
+        self.state.notes += copy.notes
+        self.changed = self.changed or copy.changed
+        copy.notes = []
+
     def _check_contents(self) -> Workflow:
-        run = self._run
-        yield from self._snapshots(check={"check_level": run["check_level"], "check_subset": run["check_subset"]})
+        """Check the repository and its copies, and repair damage of each by the others."""
+        run, damage = self._run, ""
+        options = {"check_level": run["check_level"], "check_subset": run["check_subset"]}
+        try:
+            yield from self._snapshots(check=options)
+        except RepairableDamage as stopped:
+            if not self._copies:
+                raise
+            damage = str(stopped)
+        if self._copies and not self._check:
+            yield from self._repair(damage)
+        elif damage:
+            raise JobStopped(damage)
+        for copy in self._copies:
+            yield from copy.check_and_repair(self._made)
+            self._keep_notes(copy)
+
+    def _repair(self, damage: str) -> Workflow:
+        """Repair the repository by its copies. Raises JobStopped with the new ``damage`` if any is left."""
+        repaired: list[RepairedFile] = []
+        for copy in self._copies:
+            try:
+                found: RepairedSnapshots = yield from stop_alone(copy.repair_first(self._reach()))
+            except JobStopped as stopped:
+                raise JobStopped(f"{damage}. {stopped}" if damage else str(stopped), stopped.may_pass) from stopped
+            finally:
+                self._keep_notes(copy)
+            repaired += found.repaired
+            if not found.left:
+                break
+        if damage and found.left:
+            repository = self._run["repository"]
+            place = f"{repository['host']}:{repository['path']}"
+            raise JobStopped(f"{damage}. {tell_wanted(place, found.wanted, found.left)}")
+        checked = self.state.said.check or CheckedSnapshots(sound=True)
+        self.state.said.check = replace(checked, checked={**checked.checked, "repaired": len(repaired)})
 
     # The drill
 
@@ -495,13 +573,14 @@ class BackupWorkflow:
             hosts = self._reach()
             checks = bool(self._run["check_subset"])
             is_last = next(iter(wishes), "") in ("finish", "check") and ("check" in wishes) == checks
-            is_last = is_last and not self._is_drill_due
+            is_last = is_last and not self._is_drill_due and not self._run["copies"]
             answers = yield Call(partial(hosts.snapshots, wishes, self._check, uncompared, is_last))
         except HostFailed as error:
             host = self._run["repository"]["host"]
             reason = f"{host} cannot be reached: {error.reason}" if error.unreachable else error.reason
             is_held = isinstance(error, (LeaseLost, RepositoryBusy))
-            raise JobStopped(reason, error.unreachable, is_held) from error
+            kind = RepairableDamage if isinstance(error, FilesDamaged) else JobStopped
+            raise kind(reason, error.unreachable, is_held) from error
         self._keep(answers)
 
     def _keep(self, answers: Mapping[str, Mapping[str, Any]]) -> None:

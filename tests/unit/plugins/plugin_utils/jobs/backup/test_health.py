@@ -37,6 +37,7 @@ RUN: Any = {
     "name": "data",
     "repository": {"host": "vault", "path": "/srv/backup"},
     "stale_after": 2 * DAY,
+    "copies": [],
 }
 COMPLETE = {"name": "2026-11-21T110000Z", "state": "complete", "time": "2026-11-21T11:00:00Z", "reason": ""}
 OLDER = {"name": "2026-11-20T110000Z", "state": "complete", "time": "2026-11-20T11:00:00Z", "reason": ""}

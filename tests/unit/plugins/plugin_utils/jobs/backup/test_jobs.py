@@ -46,6 +46,14 @@ def job(**changes) -> dict:
             )
         ],
         [job(method="stream"), job(name="etc", src="/etc", method="rsync", trust="full")],
+        [
+            job(
+                copies=[
+                    {"host": "vault", "path": "/mnt/backup"},
+                    {"host": "db", "path": "/srv/backup", "bwlimit": "20M"},
+                ]
+            )
+        ],
         [job(stale_after="36h", check_subset="1/7", bwlimit="10M", shrink_limit=100, min_free="10%")],
     ],
 )
@@ -68,6 +76,21 @@ def test_good_jobs_have_no_problem(jobs):
         ([job(repository={"host": "vault", "path": "backup"})], ["path backup is not absolute"]),
         ([job(host="vault", src="/srv")], ["lies inside /srv", "contain itself"]),
         ([job(host="vault", src="/")], ["lies inside /"]),
+        ([job(copies=[{"host": "safe", "path": "/c"}])], ["copies[0]", "safe is not in the inventory"]),
+        ([job(copies=[{"host": "vault"}])], ["copies[0] needs a host and a path"]),
+        ([job(copies="vault:/c")], ["copies[0] needs a host and a path"]),
+        ([job(copies=[{"host": "vault", "path": "c"}])], ["copies[0]", "path c is not absolute"]),
+        ([job(copies=[{"host": "vault", "path": "/c/.."}])], ["copies[0]", "'..' in it"]),
+        ([job(copies=[{"host": "vault", "path": "/srv/backup"}])], ["vault:/srv/backup is the repository itself"]),
+        (
+            [job(copies=[{"host": "vault", "path": "/srv/backup/in"}])],
+            ["/srv/backup/in is the repository itself, or one"],
+        ),
+        ([job(copies=[{"host": "vault", "path": "/"}])], ["the repository itself, or one lies inside the other"]),
+        ([job(copies=[{"host": "web1", "path": "/c"}])], ["web1 is a client of the job"]),
+        ([job(copies=[{"host": "db", "path": "/c"}, {"host": "db", "path": "/c/"}])], ["db:/c/ is copies[0]"]),
+        ([job(copies=[{"host": "db", "path": "/c", "keep": {"dayly": 1}}])], ["copies[0]", "no rule dayly"]),
+        ([job(copies=[{"host": "db", "path": "/c", "bwlimit": "fast"}])], ["copies[0]", "bwlimit", "no rate"]),
         ([job(src=None)], ["src is missing"]),
         ([job(src="srv/data")], ["src srv/data is not an absolute path"]),
         ([job(src="/srv/link/..")], ["src /srv/link/.. has '..' in it"]),

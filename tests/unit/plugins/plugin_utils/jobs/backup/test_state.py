@@ -35,7 +35,13 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.hook_steps imp
 EVERY = list(itertools.product((False, True), BackupStage))
 COMPLETES = {BackupStep.FINISH, BackupStep.PRUNE, BackupStep.CHECK}
 BEGINS = {BackupStep.CLAIM, BackupStep.BEGIN, BackupStep.HOOKS_BEFORE, BackupStep.PREPARE, BackupStep.TRANSFER}
-RUN: Any = {"id": "web/data", "host": "web", "name": "data", "repository": {"host": "vault", "path": "/b"}}
+RUN: Any = {
+    "id": "web/data",
+    "host": "web",
+    "name": "data",
+    "repository": {"host": "vault", "path": "/b"},
+    "copies": [],
+}
 
 
 def state(stage: BackupStage, failed: bool = False, **changes: Any) -> BackupState:

@@ -1,0 +1,215 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Copies of a job's snapshots in other repositories: which are made, what repairs which, and their state. Pure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names, policy
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.time_zones import calendar_of
+
+from ...common.host_text import one_line
+from ...common.paths import within
+from ...transfer.repair import rules_for
+from .jobs import Copy, Repository, Run
+
+if TYPE_CHECKING:
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import EndDescription
+
+# Options of the job's transfer that are about hosts and the line between them, not about the source.
+_OF_THE_LINE = (
+    *("method", "encryption", "trust", "rsync_floor", "compress", "compress_level", "streams", "congestion"),
+    *("timeout", "port", "port_range", "ssh_ciphers"),
+)
+# A copy has all of a snapshot's tree, and the manifest as a file. What else is beside them belongs to its repository.
+_TREE_AND_MANIFEST = (f"+ /{names.DATA}", f"+ /{names.MANIFEST}", "- /*")
+_EXAMPLES = 3  # paths in a message
+
+
+@dataclass
+class CopyState:
+    """A copy of a job's snapshots in another repository after a run. None: not known, or nothing is there."""
+
+    host: str
+    path: str
+    newest: str | None = None  # when the newest snapshot was begun that is there
+    lag_seconds: int | None = None  # by which that is older than the newest one in the first repository
+    snapshots: int | None = None  # complete ones
+    verified: str | None = None  # when the contents of a snapshot there were last found to be intact
+    copied: list[str] = field(default_factory=list)  # in that run
+    removed: list[str] = field(default_factory=list)  # by its own policy
+    bytes_sent: int = 0
+    repaired: int = 0  # files of it that were repaired
+    error: str = ""  # why it is not as it should be
+    failing_since: str = ""  # when the first of the runs began in which it failed
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people."""
+        return f"{self.host}:{self.path}"
+
+
+@dataclass
+class WantedContent:
+    """Contents that a repository needs for a repair."""
+
+    path: str  # escaped
+    snapshots: list[str]  # that have them at the path, by their manifests
+
+
+@dataclass
+class RepairedFile:
+    """A path whose damaged file was replaced."""
+
+    path: str
+    snapshots: list[str]
+    source: str  # the snapshot or the repository that had the contents
+
+
+def token_of(name: str) -> str:
+    """Return the token of all runs that copy a snapshot, so that each continues what another one has begun."""
+    return f"copy of {name}"
+
+
+def choose_snapshots(
+    made: Sequence[str], there: Sequence[str], keep: Mapping[str, object], timezone: str, now: int
+) -> list[str]:
+    """Return the snapshots to copy, the oldest first: those that the policy of the copy keeps beside what it has.
+
+    ``made`` are the complete ones of the first repository and ``there`` those of the copy, by their names.
+    """
+    every = {name: at for name in (*made, *there) if (at := names.time_of(name)) is not None}
+    kept = policy.decide(every.values(), policy.parse(keep), now, calendar_of(timezone))
+    lagging = set(made) - set(there)
+    return sorted(name for name, at in every.items() if name in lagging and kept[at] and at <= now + names.LARGEST_STEP)
+
+
+def lag_of(newest_made: int | None, newest_copied: int | None) -> int | None:
+    """Return by how many seconds a copy is behind; None if one of both has no snapshot."""
+    if newest_made is None or newest_copied is None:
+        return None
+    return max(0, newest_made - newest_copied)
+
+
+def copy_job(run: Run, copy: Copy, name: str) -> Mapping[str, Any]:
+    """Return the transfer that copies a snapshot. The host of the copy connects, so nobody needs access to it."""
+    first: Repository = run["repository"]
+    return {
+        **_line_options(run),
+        "name": run["id"],
+        "src_host": first["host"],
+        "src": os.path.join(first["path"], run["host"], run["name"], name) + "/",
+        "dest_host": copy["host"],
+        "dest": os.path.join(copy["path"], run["host"], run["name"], names.UNFINISHED),
+        "connect": "pull",
+        "bwlimit": copy["bwlimit"],
+        "filter": list(_TREE_AND_MANIFEST),
+        "delete": True,
+        "verify": "none",  # each file is read, and compared with the manifest
+        "owner_warnings": False,
+    }
+
+
+def repair_job(
+    run: Run, source: Repository, dest: Repository, name: str, paths: Sequence[str], *, is_to_copy: bool, bwlimit: str
+) -> Mapping[str, Any]:
+    """Return the transfer that brings intact files of a snapshot to the folder of a repair.
+
+    The host of the copy connects, in whichever direction (``is_to_copy``) the files go.
+    """
+    return {
+        **_line_options(run),
+        "name": run["id"],
+        "src_host": source["host"],
+        "src": os.path.join(source["path"], run["host"], run["name"], name, names.DATA) + "/",
+        "dest_host": dest["host"],
+        "dest": os.path.join(dest["path"], run["host"], run["name"], names.REPAIR, names.DATA),
+        "connect": "pull" if is_to_copy else "push",
+        "bwlimit": bwlimit,
+        "filter": rules_for(paths),
+        "delete": True,
+        "verify": "none",  # each file is read, and compared with the manifest
+        "owner_warnings": False,
+    }
+
+
+def _line_options(run: Run) -> Mapping[str, object]:
+    return {name: value for name, value in run["transfer"].items() if name in _OF_THE_LINE}
+
+
+def plan_repair(wanted: Sequence[WantedContent], there: Sequence[str]) -> dict[str, list[str]]:
+    """Return the paths to bring by the snapshot that has them; ``there`` are those of the other repository.
+
+    Contents that no snapshot there has are left out.
+    """
+    planned: dict[str, list[str]] = {}
+    for one in wanted:
+        common = sorted(set(one.snapshots) & set(there))
+        already = [name for name in common if name in planned]
+        if common:
+            paths = planned.setdefault((already or common)[-1], [])
+            if one.path not in paths:
+                paths.append(one.path)
+    return planned
+
+
+def tell_unproven(name: str, paths: Sequence[str]) -> str:
+    """Return why a copy of a snapshot was not completed: these paths differ from its manifest, though sent twice."""
+    return (
+        f"{name} is not copied: {counted(len(paths), 'entry', 'entries')} of it in the first repository are not what "
+        f"its manifest says{_examples(paths)}. A copy of damage would be worth nothing. A check (check_subset) of the "
+        "job finds such damage, and repairs what it can"
+    )
+
+
+def tell_repaired(place: str, repaired: Sequence[RepairedFile]) -> str:
+    """Return the note about files that were repaired in a repository."""
+    sources = sorted({one.source for one in repaired})
+    return (
+        f"repaired {counted(len(repaired), 'damaged file', 'damaged files')} in {place} with contents of "
+        f"{', '.join(sources[:_EXAMPLES])}{_examples([one.path for one in repaired])}"
+    )
+
+
+def tell_wanted(place: str, wanted: Sequence[WantedContent], left: int) -> str:
+    """Return why damage stays in a repository."""
+    paths = [one.path for one in wanted]
+    return (
+        f"{place} has {counted(left, 'damaged entry', 'damaged entries')} for which no intact contents were found"
+        f"{_examples(paths)}"
+    )
+
+
+def _examples(paths: Sequence[str]) -> str:
+    """Return the first of some paths in brackets; an empty string for none."""
+    more = f" and {len(paths) - _EXAMPLES} more" if len(paths) > _EXAMPLES else ""
+    return f" ({', '.join(repr(one_line(path)) for path in paths[:_EXAMPLES])}{more})" if paths else ""
+
+
+def find_same_place(copy: EndDescription, first: EndDescription, client: EndDescription | None) -> str:
+    """Return why a copy must not be where it is, by what the hosts say of themselves; empty if it may.
+
+    Two hosts of the inventory can be one machine, and two paths one folder. ``client`` is None if it was not asked.
+    """
+    if client is not None and client["machine"] == copy["machine"]:
+        return (
+            "its host is the client itself under another name, and whoever harms its data could harm the copy with it. "
+            "Choose another host"
+        )
+    if first["machine"] != copy["machine"]:
+        return ""
+    for key in ("real", "device_path"):
+        here, there = (str(one["path"].get(key) or "") for one in (copy, first))
+        if here and there and (within(here, there) or within(there, here)):
+            return (
+                "it is the repository itself under another name, or one lies inside the other. A copy is of use only "
+                "in another place, such as another host or at least another disk"
+            )
+    return ""
