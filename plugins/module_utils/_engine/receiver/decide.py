@@ -360,6 +360,11 @@ class Decider:
         """Return whether an entry takes what is there away from another user, who may hold it open for writing."""
         return self._gives_owners and found.uid != self._powers.uid and found.uid != self._ids.uid(entry.uid)
 
+    def is_foreign(self, entry: Entry, found: Entry) -> bool:
+        """Return whether what is there belongs neither to this user nor to the one whom the entry will belong to."""
+        is_owner = self._gives_owners and found.uid == self._ids.uid(entry.uid)
+        return found.uid != self._powers.uid and not is_owner
+
     def _is_in_doubt(self, entry: Entry, found: Entry, times: TimeUnits | None = None) -> bool:
         """Return whether only its content says if a file of the right size is the right one.
 

@@ -117,7 +117,7 @@ class LinkDest:
         """Return whether a file can have the entry's content, and is not that of a user who could change it."""
         return (
             old.size == entry.size
-            and not self._decider.disowns(entry, old)
+            and not self._decider.is_foreign(entry, old)
             and not self._decider.grants_setid(entry, old)
         )
 

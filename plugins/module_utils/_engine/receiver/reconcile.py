@@ -305,7 +305,8 @@ class Reconciler:
 
 def _has_entries(root: Root) -> bool:
     """Return whether there is anything but what transfers keep for themselves."""
-    return any(not is_staging(os.fsencode(name)) for name in os.listdir(root.fd))
+    with os.scandir(root.fd) as items:
+        return any(not is_staging(os.fsencode(item.name)) for item in items)
 
 
 def _may_stay(entry: Entry, found: Entry | None) -> bool:

@@ -28,6 +28,7 @@ from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.stream_pairs import (
     Trees,
     expect_same,
+    make_pair,
     needs_root,
     noise,
     run_through,
@@ -240,6 +241,26 @@ def test_files_that_stay_share_no_inode_with_their_copies(trees: Trees, old: str
     }
     assert (dest / "kept.key").read_bytes() == (source / "secret").read_bytes()
     assert {path.stat().st_nlink for path in dest.iterdir()} == {1}
+
+
+@pytest.mark.long
+def test_a_killed_move_within_a_destination_is_completed(trees: Trees) -> None:
+    source, dest, _work = trees
+    for number in range(60):
+        write(source / "old" / f"{number:02}", number, 20 * SMALL)
+    transfer(trees, delete=True)
+    os.rename(source / "old", source / "new")
+    pair = make_pair(trees, delete=True)
+    pair.start("dest")
+    with Relay(pair.peer["port"], rate=4 << 20) as relay:
+        pair.peer["port"] = relay.port
+        pair.start("source")
+        wait_for(lambda: any(path.stat().st_nlink == 2 for path in (dest / "new").glob("*")), seconds=60)
+        pair.kill("dest")
+        pair.kill("source")
+    outcome = transfer(trees, delete=True)
+    expect_same(trees, outcome)
+    assert {path.stat().st_nlink for path in dest.rglob("*") if path.is_file()} == {1}
 
 
 def test_with_max_delete_they_are_copied(trees: Trees) -> None:

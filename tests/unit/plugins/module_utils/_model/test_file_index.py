@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.file_index import FileIndex
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,3 +34,14 @@ def test_time_comes_before_name():
     index.add(10, 2, b"other", 8)
     assert list(index.find(10, 2, b"name")) == [8, 7]
     assert list(index.find(11, 2, b"name")) == []
+
+
+def test_a_file_takes_little_memory():
+    count = 50_000
+    tracemalloc.start()
+    index = FileIndex()
+    for number in range(count):
+        index.add(number, number, b"name", number)
+    assert number in index.find(number, number, b"name")
+    assert tracemalloc.get_traced_memory()[1] < 20 * count + 200_000
+    tracemalloc.stop()

@@ -170,6 +170,20 @@ def test_an_entry_waits_for_its_place(kind, do, changes):
     assert (link.do, link.is_blocked) == (Do.LINK, True)
 
 
+def test_a_new_file_is_sought_at_other_paths_of_the_destination():
+    """Not one that replaces another: what its content was taken from may have been replaced before."""
+    decides = decider(delete=True)
+    assert decides.decide(there(), EntryFacts(None)).do == Do.FETCH
+    decides.seeks_here = True
+    assert decides.decide(there(), EntryFacts(None)).do == Do.FIND_OLDER
+    for facts in (EntryFacts(None, has_looked=True), EntryFacts(NEW_TIME), EntryFacts(there("d"), is_blocked=True)):
+        assert decides.decide(there(), facts).do == Do.FETCH
+    moved = older(has_changed=True, path=b"y")
+    assert decides.decide(there(), moved).do == Do.COMPARE_OLDER
+    assert decides.decide(there(), replace(moved, older_equal=True)).do == Do.COPY_OLDER
+    assert decides.decide(there(), replace(moved, older_equal=False)).do == Do.FETCH
+
+
 @pytest.mark.parametrize("kind", "flp")
 def test_a_change_waits_for_all_names(kind):
     entry, found = there(kind, nlink=2, gid=5), there(kind, nlink=2)
