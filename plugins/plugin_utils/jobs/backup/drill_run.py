@@ -20,6 +20,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape, as_object, optional
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.drill import PREFIX
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names import DATA
@@ -104,7 +105,8 @@ class RestoreDrill:
         try:
             scratch = yield from self._ask(hosts, "dest", self._scratch(record, "make"), parse_scratch)
             if scratch.removed:
-                self._tell(f"{self._run['id']}: removed {scratch.removed} scratch folders of earlier drills")
+                left = counted(scratch.removed, "scratch folder", "scratch folders")
+                self._tell(f"{self._run['id']}: removed {left} of earlier drills")
             try:
                 chosen = yield from self._ask(
                     hosts, "source", self._choose(record, scratch.room, scratch.entries), parse_choice

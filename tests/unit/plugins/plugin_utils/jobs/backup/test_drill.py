@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import io
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._model.filters impo
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.manifest import About, ManifestWriter
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.units import seconds_of
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostFailed
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.drill import (
     DrillRecord,
     fill_in_folder,
@@ -29,7 +31,11 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.drill i
     seconds_for_all,
     tell_drill,
 )
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.drill_run import RestoreDrill
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.job_problems import find_problems
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.jobs import make_runs
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.workflow import JobStopped
+from ansible_collections.longhaul.fleet.tests.support.driving import Transfers, live_to_end
 
 INTO = {"host": "client", "path": "/scratch/"}
 SETTINGS: Any = read_drill({"into": INTO, "every": "7d"}, "web", "vault")
@@ -213,3 +219,110 @@ def test_answers_about_the_scratch_folder():
     problem = {"path": "a\x1b", "detail": "its contents differ", "intact_in": []}
     told = find_damage({"problems": [problem], "problems_total": 8})
     assert "(8 problems): a\\x1b: its contents differ; and 3 more" in told
+
+
+class Bench(Transfers):
+    """The hosts of a drill, the answers to its steps, and how its transfer ends."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Any] = {
+            "make": {"room": 100, "entries": 9, "removed": ["longhaul-drill-old"]},
+            "choose": CHOICE,
+            "compare": {"entries": 3, "problems": [], "problems_total": 0},
+            "remove": {"removed": True},
+        }
+        self.transfers = [{"phases": {"transfer": 2.5}, "duration": 4.0}]
+        self.asked: list[tuple[str, str, Any]] = []
+        self.job: Any = None
+        self.said: list[str] = []
+        self.open = 0
+
+    def runner(self, name: str) -> Any:
+        self.open += 1
+        return SimpleNamespace(name=name, run=lambda step: [self._answer(name, step)], close=self._close)
+
+    def _close(self) -> None:
+        self.open -= 1
+
+    def _answer(self, name: str, step: Any) -> Any:
+        act = step.get("act", "choose")
+        self.asked.append((name, act, step))
+        if isinstance(self.answers[act], Exception):
+            raise self.answers[act]
+        return self.answers[act]
+
+    def transfer(self, job: Any, _hosts: object) -> Any:
+        self.job = job
+        return self
+
+    def begin(self) -> Any:
+        return self
+
+    def practise(self) -> tuple[DrillRecord, str]:
+        """Make a drill without a validation; return its record, and why it failed."""
+        (run,) = make_runs([{**JOB, "repository": HERE, "bwlimit": "5M", "drill": {"into": INTO}}], {"all": ["web"]})
+        settings: Any = run["drill"]
+        said: list[str] = []
+        one = RestoreDrill(run, settings, ["/srv/data"], self.runner, self.transfer, (HostFailed,), said.append)
+        record = one.new_record(AT, None)
+        failure = ""
+        try:
+            live_to_end(one.restore(record), [])
+            live_to_end(one.remove(record), [])
+        except JobStopped as stopped:
+            failure = str(stopped)
+        assert self.open == 0
+        self.said = said
+        return record, failure
+
+    @property
+    def steps(self) -> list[tuple[str, str]]:
+        return [(name, act) for name, act, _step in self.asked]
+
+
+WHOLE = [("web", "make"), ("vault", "choose"), ("web", "compare"), ("web", "remove")]
+
+
+def test_the_steps_of_a_drill():
+    bench = Bench()
+    record, failure = bench.practise()
+    assert bench.said == ["web/data: removed 1 scratch folder of earlier drills"]
+    assert not failure and bench.steps == WHOLE and record.restored and not record.kept and record.seconds == 2.5
+    made, chosen, compared = (step for _name, _act, step in bench.asked[:3])
+    assert record.path == f"/scratch/{made['name']}" and made["avoid"] == ["/srv/data"] and len(made["owner"]) == 32
+    assert (chosen["room"], chosen["entries"], chosen["seed"]) == (100, 9, record.seed)
+    assert compared["manifest"] == CHOICE["manifest"]
+    assert (bench.job["src"], bench.job["dest"]) == (
+        "/srv/backup/web/data/2026-01-01T000000Z/data/",
+        f"{record.path}/data",
+    )
+    assert bench.job["bwlimit"] == "5M" and bench.job["filter"][-1] == "- *" and "delete" not in bench.job
+    other = Bench()
+    assert other.practise()[0].path != record.path, "nobody can guess it"
+
+
+@pytest.mark.parametrize(
+    ("act", "answer", "words", "steps", "kept"),
+    [
+        ("make", {"refused": "it is in a repository"}, "it is in a repository", WHOLE[:1], False),
+        ("choose", {"refused": "no room"}, "vault: no room", [*WHOLE[:2], WHOLE[3]], False),
+        ("choose", {**CHOICE, "snapshot": "/etc"}, "cannot be read", [*WHOLE[:2], WHOLE[3]], False),
+        ("transfer", HostFailed("no line", "web"), "no line", [*WHOLE[:2], WHOLE[3]], False),
+        (
+            "compare",
+            {"entries": 1, "problems": [{"path": "a", "detail": "it is torn", "intact_in": []}], "problems_total": 1},
+            "a: it is torn. Check the snapshots",
+            WHOLE[:3],
+            True,
+        ),
+        ("remove", {"refused": "a file system is mounted there"}, "is left there until", WHOLE, True),
+    ],
+)
+def test_a_drill_that_fails_leaves_only_what_is_to_be_looked_at(act, answer, words, steps, kept):
+    bench = Bench()
+    if act == "transfer":
+        bench.transfers = [answer]
+    else:
+        bench.answers[act] = answer
+    record, failure = bench.practise()
+    assert words in failure and bench.steps == steps and record.kept is kept

@@ -891,9 +891,11 @@ def test_a_drill_follows_a_backup_and_is_made_again_when_it_is_due(world: World)
     }
     assert record.drill and record.drill.has_succeeded and record.drill.validated
     assert world.last == [], "the lease is not given away before the drill"
-    world.before = record
+    world.before, world.transfers = record, [MOVED] * 4
     world.live(drill=DRILL)
-    assert world.drill.steps == ["restore", "remove"] and world.reports[-1].drill == record.drill
+    assert (
+        world.failures == [] and world.drill.steps == ["restore", "remove"] and world.reports[-1].drill == record.drill
+    )
     world.live(check_mode=True, drill={**DRILL, "every": "1h"})
     assert world.drill.steps == ["restore", "remove"]
 
@@ -902,7 +904,7 @@ def test_a_drill_that_fails_fails_the_job_and_the_next_run_makes_it_again(world:
     world.drill = Drill("no room there")
     world.live(drill=DRILL)
     assert world.failures == ["drill: no room there"] and world.reports[-1].snapshot == COMPLETE["name"]
-    world.before, world.drill = world.reports[-1], Drill()
+    world.before, world.drill, world.transfers = world.reports[-1], Drill(), [MOVED, MOVED]
     world.live(drill=DRILL)
     assert world.failures == [] and world.drill.steps == ["restore", "remove"]
 
