@@ -290,3 +290,15 @@ def test_a_backup_in_which_nothing_changed_needs_few_executions_and_tasks(hosts:
     assert len(backups.snapshots()) == 2
     (lease,) = (hosts.root("beta") / "var/lib/longhaul/leases").glob("*.json")
     assert json.loads(lease.read_text())["released"], "another control node may have it at once, at no execution"
+
+
+def test_a_restore_of_one_file_needs_few_executions_and_tasks(hosts: Testbed, playbooks: Playbooks) -> None:
+    small_tree(hosts)
+    backups = Backups(hosts, playbooks)
+    backups.run()
+    variables: dict[str, Any] = {"backup_jobs": backups.jobs, "restore_path": "file"}
+    restored = playbooks.run("longhaul.fleet.restore", "-vvv", **variables).expect_success()
+    # The list with the check, the destination, the entry in the history, and eight of a first transfer by checksum.
+    assert executions(restored.output) == 11, restored.output
+    done = [one.task.rpartition(" : ")[2] for one in restored.results if one.status == "ok"]
+    assert len(done) == 6 and done.count("Restore") == 2, done

@@ -273,6 +273,7 @@ def _inspect_snapshot(step: steps.InspectSnapshot, _given: StepContext) -> Mappi
         raise StateError(str(unexpected(error, os.path.join(repository, host, job)))) from error
     report = found.report
     return {
+        "name": found.name,
         "kind": found.kind,
         "checked": found.checked,
         "problems": [problem.dump() for problem in list(report.problems.values())[:MAX_LISTED]],

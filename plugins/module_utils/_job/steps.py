@@ -157,7 +157,7 @@ if TYPE_CHECKING:
 
         do: Literal["inspect_snapshot"]
         place: list[str]  # the repository, the host and the job
-        name: str  # of the snapshot, or unfinished
+        name: str  # of the snapshot, or unfinished or latest
         path: str  # in its tree; empty: all of it
         level: str  # structure, files or contents
 

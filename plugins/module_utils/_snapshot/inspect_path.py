@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import time
 from dataclasses import dataclass, field, replace
 from typing import Iterable
 
@@ -36,6 +37,7 @@ _KINDS = {REGULAR: "file", DIRECTORY: "directory"}
 class Inspection:
     """What is at the path, and what is not as it was."""
 
+    name: str = ""  # of the snapshot
     kind: str = ""  # file, directory or other
     entries: int | None = None  # the path and all below it; None if no manifest tells
     files: int | None = None  # the regular ones among them
@@ -45,12 +47,16 @@ class Inspection:
 
 
 def inspect_path(series: Series, name: str, path: bytes, level: str) -> Inspection:
-    """Check a path of the snapshot ``name`` (empty: its whole tree), to a level of ``check.LEVELS``.
+    """Check a path of the snapshot ``name``, or of the newest (``latest``), to a level of ``check.LEVELS``.
 
+    An empty path is the whole tree.
     Where something is damaged, it is found out which complete snapshots have it intact. Raises Refused for a snapshot
     or a path that is not there, and ValueError for a path that could lead out of the tree.
     """
     components(path)
+    if name == names.LATEST:
+        at = names.latest_of(int(time.time()), series.times())
+        name = name if at is None else names.name_of(at)
     folder = names.UNFINISHED if name == UNFINISHED else name
     if folder != names.UNFINISHED and names.kind_of(folder) not in (names.COMPLETE, names.ASIDE):
         raise _unknown(series, name)
@@ -59,7 +65,7 @@ def inspect_path(series: Series, name: str, path: bytes, level: str) -> Inspecti
     except FileNotFoundError:
         raise _unknown(series, name) from None
     with snapshot:
-        found = Inspection()
+        found = Inspection(name)
         if folder == names.UNFINISHED or not check_structure(series, snapshot, found.report):
             found.kind = _kind_on_disk(snapshot, path)
             return found

@@ -16,6 +16,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors im
 
 from ...common.timespec import as_text, read_moment
 
+LATEST = "latest"  # the newest snapshot
 _SHOWN = 12  # snapshots in a message
 
 
@@ -57,7 +58,7 @@ def _find(snapshots: Sequence[Mapping[str, Any]], when: str, zone: str, now: int
         return by_name[when], "it was named"
     if names.time_of(when) is not None or names.kind_of(when) or when == "unfinished":
         raise Refused(_not_there(when, by_name))
-    if when != "latest":
+    if when != LATEST:
         moment = read_moment(when, zone)
         at = moment.newest(known)
         if known and at is None:

@@ -44,6 +44,11 @@ def parse_check(answer: object, level: str) -> SnapshotCheck:
     return SnapshotCheck(kind, checked, parse_problems(said.get("problems")), member(said, "problems_total", int))
 
 
+def parse_name(answer: object) -> str:
+    """Return the name of the snapshot that was checked. Raises WrongShape."""
+    return member(as_object(answer, "its answer"), "name", str)
+
+
 def accept_snapshot(found: SnapshotCheck, name: str, accepts_damage: bool) -> str:
     """Return a warning about a snapshot that is restored, empty if it is intact. Raise Refusal for a damaged one.
 

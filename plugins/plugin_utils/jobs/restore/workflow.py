@@ -30,7 +30,7 @@ from ...transfer.result import Result
 from ...transfer.session import Session
 from ..sessions import FAILURES
 from ..snapshot_answers import SnapshotInfo, parse_snapshots
-from .choose import ChosenSnapshot, choose
+from .choose import LATEST, ChosenSnapshot, choose
 from .load import load_dumps, make_load
 from .plan import (
     SnapshotCheck,
@@ -41,6 +41,7 @@ from .plan import (
     find_targets,
     must_predict,
     parse_check,
+    parse_name,
     refuse_occupied,
 )
 from .report import RestoreReport, keep_result
@@ -91,9 +92,7 @@ class RestoreWorkflow:
     def run(self) -> Result:
         """Restore, and return the result of the transfer. Raises OSError and what a transfer raises."""
         options, host = self._options, self._host.name
-        snapshot = self._choose_snapshot()
-        self._say(f"{snapshot.name}, {snapshot.why}")
-        found = self._check_snapshot(snapshot)
+        snapshot, found = self._find_snapshot()
         warning = accept_snapshot(found, snapshot.name, options.damaged)
         if warning:
             self._say(warning)
@@ -142,13 +141,33 @@ class RestoreWorkflow:
 
     # Questions to the hosts
 
-    def _choose_snapshot(self) -> ChosenSnapshot:
-        step: SnapshotStep = {"do": "snapshot", "action": "list", "place": self._place, "options": {}}
-        snapshots = _ask(self._repository, step, self._parse_list)
+    def _find_snapshot(self) -> tuple[ChosenSnapshot, SnapshotCheck]:
+        """Return the snapshot to restore from, and its check: of the newest one in the execution that lists all."""
+        guess = self._inspect(LATEST) if self._options.when == LATEST else None
+        answer, said = self._list_snapshots(guess)
+        snapshots = _parse(self._repository, answer, self._parse_list)
         try:
-            return choose(snapshots, self._options.when, self._options.timezone)
+            snapshot = choose(snapshots, self._options.when, self._options.timezone)
         except Refused as refused:
             raise Refusal(f"Nothing was restored: {refused}") from None
+        self._say(f"{snapshot.name}, {snapshot.why}")
+        level = self._options.check
+        if said is None or _parse(self._repository, said, parse_name) != snapshot.name:
+            (said,) = self._repository.run(self._inspect(snapshot.name, snapshot.state))
+        return snapshot, _parse(self._repository, said, lambda found: parse_check(found, level))
+
+    def _list_snapshots(self, guess: InspectSnapshot | None) -> tuple[object, object]:
+        """Return the list, and the answer to a guess which snapshot it will be; None if there is none."""
+        step: SnapshotStep = {"do": "snapshot", "action": "list", "place": self._place, "options": {}}
+        if guess is not None:
+            try:
+                answer, said = self._repository.run(step, guess)
+                return answer, said
+            except HostFailed as error:
+                if error.unreachable:
+                    raise
+        (answer,) = self._repository.run(step)
+        return answer, None
 
     def _parse_list(self, answer: object) -> list[SnapshotInfo]:
         said = as_object(answer, "its answer")
@@ -157,16 +176,14 @@ class RestoreWorkflow:
             raise HostFailed(refused, self._repository.name)
         return parse_snapshots(said.get("snapshots"))
 
-    def _check_snapshot(self, snapshot: ChosenSnapshot) -> SnapshotCheck:
-        level = self._options.check
-        step: InspectSnapshot = {
+    def _inspect(self, name: str, state: str = "") -> InspectSnapshot:
+        return {
             "do": "inspect_snapshot",
             "place": self._place,
-            "name": "unfinished" if snapshot.state == "unfinished" else snapshot.name,
+            "name": "unfinished" if state == "unfinished" else name,
             "path": self._request.path,
-            "level": level,
+            "level": self._options.check,
         }
-        return _ask(self._repository, step, lambda said: parse_check(said, level))
 
     def _note_restore(self, name: str, target: Target) -> str:
         """Enter the restore in the history of the snapshots; return why that failed, empty if it did not."""
@@ -285,10 +302,14 @@ class RestoreWorkflow:
         return now, save_page(self._folder, now.name, lambda _earlier: make_page(now))
 
 
-def _ask(runner: HostRunner, step: Step, parse: Callable[[object], T]) -> T:
-    """Return the parsed answer of a host. Raises HostFailed, and what ``parse`` raises but WrongShape."""
+def _ask(runner: HostRunner, step: Step, read: Callable[[object], T]) -> T:
+    """Return the parsed answer of a host. Raises HostFailed, and what ``read`` raises but WrongShape."""
     (answer,) = runner.run(step)
+    return _parse(runner, answer, read)
+
+
+def _parse(runner: HostRunner, answer: object, read: Callable[[object], T]) -> T:
     try:
-        return parse(answer)
+        return read(answer)
     except WrongShape as error:
         raise HostFailed(f"its answer cannot be read: {error}", runner.name) from error

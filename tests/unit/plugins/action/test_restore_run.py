@@ -28,7 +28,7 @@ NAME = names.name_of(int(time.time()) - AGE)
 TIME = "2026-11-21T17:30:09Z"
 ANSWERS: dict[str, Any] = {
     "snapshot": {"snapshots": [{"name": NAME, "state": "complete", "time": TIME, "age": AGE, "reason": ""}]},
-    "inspect_snapshot": {"kind": "directory", "checked": "contents", "problems": [], "problems_total": 0},
+    "inspect_snapshot": {"name": NAME, "kind": "directory", "checked": "contents", "problems": [], "problems_total": 0},
     "inspect_destination": {"overlaps": False, "dest": "/srv/data.back", "free": True},
 }
 COUNTS = ("files_created", "files_updated", "files_deleted", "files_unchanged", "attributes_changed", "vanished")
@@ -51,7 +51,7 @@ def restore(monkeypatch: pytest.MonkeyPatch, place: Path, error: Exception | Non
         return SimpleNamespace(run=lambda: transfer(given[4]))
 
     def runner(name: str) -> Any:
-        return SimpleNamespace(name=name, variables={}, run=lambda step: [ANSWERS[step["do"]]])
+        return SimpleNamespace(name=name, variables={}, run=lambda *steps: [ANSWERS[step["do"]] for step in steps])
 
     monkeypatch.setattr(workflow, "Session", session)
     action: Any = object.__new__(restore_run.ActionModule)

@@ -26,7 +26,7 @@ from ansible_collections.longhaul.fleet.tests.unit.plugins.plugin_utils.jobs.res
 NAME = names.name_of(int(time.time()) - 3600)
 SNAPSHOT = {"name": NAME, "state": "complete", "time": "2026-11-21T17:30:09Z", "age": 3600, "reason": ""}
 LISTED = {"snapshots": [SNAPSHOT]}
-INTACT = {"kind": "directory", "checked": "contents", "problems": [], "problems_total": 0}
+INTACT = {"name": NAME, "kind": "directory", "checked": "contents", "problems": [], "problems_total": 0}
 FREE = {"overlaps": False, "dest": "/srv/data.back", "free": True}
 COUNTS = ("files_created", "files_updated", "files_deleted", "files_unchanged", "attributes_changed", "vanished")
 MADE = {**dict.fromkeys(COUNTS, 0), "bytes_total": 5, "bytes_apparent": 5, "bytes_sent": 5, "files_total": 2}
@@ -49,16 +49,23 @@ class Bench:
         self.summary: Any = None
         self.noted: list[Any] = []  # in the history of the snapshots
         self.note_answer: Any = {"changed": True, "warnings": []}
+        self.executions: list[list[str]] = []  # the steps of each
 
     def runner(self, name: str) -> Any:
         """Return a runner of a host."""
-        return SimpleNamespace(name=name, variables={}, run=lambda step: [self._answer(step)])
+        return SimpleNamespace(name=name, variables={}, run=self._run)
+
+    def _run(self, *steps: Any) -> list[Any]:
+        self.executions.append([str(step.get("action") or step["do"]) for step in steps])
+        return [self._answer(step) for step in steps]
 
     def _answer(self, step: Any) -> Any:
         if step.get("action") == "restored":
             self.noted.append(step["options"])
             return self.note_answer
         answer = self.answers[step["do"]]
+        if isinstance(answer, Exception):
+            raise answer
         return answer(step) if callable(answer) else answer
 
     def session(self, _source: Any, _dest: Any, options: Any, check: bool, *_others: Any) -> Any:
@@ -136,6 +143,21 @@ def test_a_restore_beside(bench: Bench) -> None:
     assert bench.summary["state"] == "restored" and bench.summary["entries"] == 2 and bench.summary["bytes"] == 5
     assert Path(bench.summary["report"]).exists()
     assert bench.report["result"]["method"] == "stream" and "changes" not in bench.report["result"]
+
+
+def test_the_newest_snapshot_is_checked_in_the_execution_that_lists_all(bench: Bench) -> None:
+    bench.run()
+    assert bench.executions == [["list", "inspect_snapshot"], ["inspect_destination"]]
+    bench.executions.clear()
+    bench.answers["inspect_snapshot"] = {**INTACT, "name": "2020-01-01T000000Z"}  # pruned or made meanwhile
+    bench.results.append(RESULT)
+    bench.run()
+    assert bench.executions[:2] == [["list", "inspect_snapshot"], ["inspect_snapshot"]]
+    bench.executions.clear()
+    bench.answers["inspect_snapshot"] = HostFailed("there is no 'photo'. Did you mean photos?", "vault")
+    with pytest.raises(HostFailed, match="Did you mean photos"):
+        bench.run()
+    assert bench.executions == [["list", "inspect_snapshot"], ["list"], ["inspect_snapshot"]]
 
 
 def test_the_history_of_the_snapshots_says_who_restored(bench: Bench) -> None:
