@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Progress
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.digest_job import make_digest
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.digest_job import make_digest, quick_digest
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.request import parse_digest_request
 
 REQUEST = {
@@ -47,6 +47,19 @@ def test_bytes_count_where_contents_are_read(tmp_path, reads, done):
 def test_the_size_of_the_tree_is_told_by_the_control_node(tmp_path):
     progress = progress_of(tmp_path, fields=["content"], expects={"entries": 7, "bytes": 90})
     assert (progress.bytes_total, progress.files_total) == (90, 7)
+
+
+def test_what_a_tag_leaves_out_at_the_source_need_not_be_at_the_destination(tmp_path):
+    for tree in ("source", "dest"):
+        (tmp_path / tree / "skip").mkdir(parents=True)
+        (tmp_path / tree / "skip/.nobackup").write_text("why")
+    (tmp_path / "source/skip/x").write_text("left out")
+    tags = {"exclude_if_present": [".nobackup"], "exclude_caches": True}
+
+    def sums(tree, **more):
+        return quick_digest(parse_digest_request({**REQUEST, "root": str(tmp_path / tree), **more}), 60)["sums"]
+
+    assert sums("source", **tags) == sums("dest") != sums("source")
 
 
 @pytest.mark.parametrize("expects", [{"entries": "7", "bytes": 1}, {"entries": 7}, []])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import subprocess
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import finish as finish_module
@@ -20,7 +19,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.listing i
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.policy import Policy
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.prune import prune
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.quarantine import accept, discard
-from ansible_collections.longhaul.fleet.tests.support.disk_image import MKFS
+from ansible_collections.longhaul.fleet.tests.support.disk_image import CannotMount, disk_image
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import (
     DAY,
     FIRST,
@@ -109,19 +108,11 @@ def test_a_read_only_snapshot_lives_as_any_other(bench):
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs"])
 def test_a_read_only_snapshot_on_disks(tmp_path, kind):
-    if os.geteuid() or not shutil.which(MKFS[kind][0]):
-        pytest.skip(f"cannot run here: no {kind} can be made")
-    image, place = tmp_path / "image", tmp_path / "disk"
-    place.mkdir()
-    with open(image, "wb") as file:
-        file.truncate(400 << 20)
-    subprocess.run([*MKFS[kind], str(image)], check=True, capture_output=True)
-    if subprocess.run(["mount", "-o", "loop", str(image), str(place)], check=False).returncode:
-        pytest.skip("cannot run here: nothing can be mounted")
     try:
-        life(Bench(place))
-    finally:
-        subprocess.run(["umount", str(place)], check=True)
+        with disk_image(tmp_path, kind) as place:
+            life(Bench(place))
+    except CannotMount as error:
+        pytest.skip(f"cannot run here: {error}")
 
 
 def test_one_that_was_set_aside_becomes_read_only_after_its_acceptance(bench):
