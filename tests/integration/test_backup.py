@@ -334,6 +334,31 @@ def type_command(backups: Backups, command: str) -> str:
 
 
 @pytest.mark.long
+def test_what_is_left_out_by_a_tag_and_what_is_protected(hosts: Testbed, backups: Backups) -> None:
+    source = hosts.root("alpha") / "data/src"
+    backups.jobs = [backups.job("data", keep={"last": 1}, exclude_if_present=[".nobackup"], exclude_caches=True)]
+    backups.run()
+    (first,) = backups.snapshots()
+    task = {"repository": REPOSITORY, "host": "alpha", "job": "data", "name": first.parent.name, "reason": "case 4711"}
+    protect = {"name": "Protect", "longhaul.fleet.snapshot": {**task, "action": "protect", "until": "forever"}}
+    done = backups.playbooks.run([protect], hosts="beta").expect_success().result("Protect")
+    assert done["changed"] and done["hold"]["until"] == "forever" and done["hold"]["by"].endswith(f"@{platform.node()}")
+    (source / "folder1/.nobackup").write_text("why")
+    backups.run()
+    _first, second = backups.snapshots()
+    assert os.listdir(second / "folder1") == [".nobackup"] and len(os.listdir(first / "folder1")) > 1
+    record = backups.record()
+    assert record["kept"][first.parent.name] == ["protected forever"] and record["removed"] == []
+    assert record["transfers"][0]["left_out"] == 1
+    release = {"name": "Release", "longhaul.fleet.snapshot": {**task, "action": "unprotect"}}
+    assert backups.playbooks.run([release], hosts="beta").expect_success().result("Release")["changed"]
+    backups.run()
+    assert len(backups.snapshots()) == 1
+    acts = [json.loads(line)["act"] for line in (second.parents[1] / "history.jsonl").read_text().splitlines()]
+    assert acts == ["made", "protected", "made", "unprotected", "made", "pruned", "pruned"]
+
+
+@pytest.mark.long
 def test_backups_of_rsnapshot_are_taken_over(hosts: Testbed, backups: Backups) -> None:
     """Three folders that share their files, as rsnapshot's cp -al leaves them; the next backup sends what changed."""
     source, rsnapshot = hosts.root("alpha") / "data/src", hosts.root("beta") / "data/rsnapshot"
