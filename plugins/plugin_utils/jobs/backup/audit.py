@@ -71,6 +71,7 @@ class FolderAnswer:
     pruned: int
     pruned_at: str | None
     pruned_by: str
+    protected: list[str] = field(default_factory=list)  # snapshots that nobody may remove
 
 
 @dataclass
@@ -130,6 +131,34 @@ class RuleStanding:
 
 
 @dataclass
+class CopyAudit:
+    """A copy of the snapshots in another repository, by the record of the last run."""
+
+    host: str
+    path: str
+    newest: str | None = None  # when the newest snapshot was begun that is there
+    lag_seconds: int | None = None
+    error: str = ""
+
+
+@dataclass
+class DrillAudit:
+    """The last restore that was practised, by the record of the last run."""
+
+    at: str
+    succeeded: str = ""  # when the last one began that succeeded
+    failure: str = ""
+
+
+@dataclass
+class RecordAudit:
+    """The members of a record that only some jobs have."""
+
+    copies: list[CopyAudit] = field(default_factory=list)
+    drill: DrillAudit | None = None
+
+
+@dataclass
 class JobAudit:
     """A job for one host."""
 
@@ -153,6 +182,9 @@ class JobAudit:
     pruned_at: str | None = None
     pruned_by: str = ""
     unread: str = ""  # why nothing is known of the repository
+    protected: list[str] = field(default_factory=list)
+    copies: list[CopyAudit] = field(default_factory=list)
+    drill: DrillAudit | None = None
 
     @property
     def is_short(self) -> bool:
@@ -283,7 +315,7 @@ def _check_folder(folder: FolderAnswer) -> None:
             names.check_part(what, text)
         except (Refused, UnicodeError) as error:
             raise WrongShape(f"it has a folder with a name that cannot be: {one_line(str(error))}") from None
-    lists = (folder.complete, folder.aside, folder.damaged, folder.missing, folder.decisions)
+    lists = (folder.complete, folder.aside, folder.damaged, folder.missing, folder.protected, folder.decisions)
     counts = (folder.complete_total, folder.verified, folder.parts_read, folder.parts_of, folder.pruned)
     if any(len(one) > _MOST_NAMES for one in lists) or any(
         not 0 <= one < _LARGEST for one in (*counts, folder.decisions_total)
@@ -291,7 +323,7 @@ def _check_folder(folder: FolderAnswer) -> None:
         raise WrongShape(f"it says more of {folder.host}/{folder.job} than can be")
     kinds = {names.COMPLETE: [*folder.complete, *folder.damaged], names.ASIDE: folder.aside}
     if not all(names.kind_of(name) == kind for kind, named in kinds.items() for name in named) or not all(
-        map(names.kind_of, folder.missing)
+        map(names.kind_of, [*folder.missing, *folder.protected])
     ):
         raise WrongShape(f"{folder.host}/{folder.job} has a snapshot with a name that cannot be")
     folder.complete.sort()
@@ -402,6 +434,9 @@ def make_audit(
 def _audit_job(run: Run, one: JobHealth, folder: FolderAnswer | None, is_read: bool, at: str) -> JobAudit:
     newest = one.record.newest if one.record is not None else None
     found = JobAudit(one.id, name_of(one), one.state, newest, folder is not None)
+    if one.record is not None:
+        kept = parse_dataclass(RecordAudit, one.record.dump(), "the record")
+        found.copies, found.drill = kept.copies, kept.drill
     if folder is None:
         found.unread = "" if is_read else "the repository could not be read"
         return found
@@ -415,7 +450,7 @@ def _audit_job(run: Run, one: JobHealth, folder: FolderAnswer | None, is_read: b
     found.verified = folder.verified
     found.verified_oldest, found.verified_newest = folder.verified_oldest, folder.verified_newest
     found.parts_read, found.parts_of = folder.parts_read, folder.parts_of
-    found.damaged, found.missing = folder.damaged, folder.missing
+    found.damaged, found.missing, found.protected = folder.damaged, folder.missing, folder.protected
     found.pruned, found.pruned_at, found.pruned_by = folder.pruned, folder.pruned_at, folder.pruned_by
     return found
 

@@ -166,6 +166,20 @@ def _find_notices(audit: BackupAudit) -> list[Notice]:
         Tone.BAD,
     )
     add(
+        "Copies that fail",
+        [f"{one.id} to {copy.host}:{copy.path} ({copy.error})" for one in jobs for copy in one.copies if copy.error],
+        "Snapshots are not copied to a second repository",
+        "The report of the last run says since when.",
+        Tone.BAD,
+    )
+    add(
+        "Restores that fail",
+        [f"{one.id} ({one.drill.failure})" for one in jobs if one.drill is not None and one.drill.failure],
+        "The last restore that was practised did not succeed",
+        "The report of the last run has the details.",
+        Tone.BAD,
+    )
+    add(
         "Hosts without a backup",
         audit.uncovered,
         "No job backs up these hosts of the inventory",
@@ -227,10 +241,16 @@ def _caption(title: str, shown: Sequence[object], every: Sequence[object]) -> st
 
 
 def _job_table(audit: BackupAudit) -> Table:
-    titles = ("Job", "Newest", "Oldest", "Snapshots", "Policy: there of wanted", "Verified", "Pruned")
+    more = {
+        "Second copy": (_copy_cell, any(one.copies for one in audit.jobs)),
+        "Last drill": (_drill_cell, any(one.drill is not None for one in audit.jobs)),
+    }
+    shown = {title: cell_of for title, (cell_of, is_used) in more.items() if is_used}
+    titles = ("Job", "Newest", "Oldest", "Snapshots", "Policy: there of wanted", "Verified", "Pruned", *shown)
     columns = [Column(title, is_number=title == "Snapshots") for title in titles]
     ordered = sorted(audit.jobs, key=lambda one: (not one.missing, not one.damaged, not one.is_short, one.id))
-    return Table("All jobs, those with findings first", columns, [_job_row(one) for one in ordered])
+    rows = [(*_job_row(one), *(cell_of(one) for cell_of in shown.values())) for one in ordered]
+    return Table("All jobs, those with findings first", columns, rows)
 
 
 def _job_row(one: JobAudit) -> Sequence[Cell]:
@@ -241,6 +261,7 @@ def _job_row(one: JobAudit) -> Sequence[Cell]:
         *([f"{counted(len(one.aside), 'is', 'are')} set aside"] if one.aside else []),
         *([f"{counted(len(one.missing), 'is', 'are')} gone"] if one.missing else []),
         *([f"{counted(len(one.damaged), 'is', 'are')} damaged"] if one.damaged else []),
+        *([f"{counted(len(one.protected), 'is', 'are')} protected"] if one.protected else []),
     ]
     tone = Tone.BAD if one.missing or one.damaged or not one.snapshots else Tone.CAUTION if one.aside else Tone.PLAIN
     return (
@@ -270,6 +291,24 @@ def _verified_cell(one: JobAudit) -> Cell:
     share = one.verified / one.snapshots if one.snapshots else None
     text = f"{one.verified:,} of {one.snapshots:,} as a whole"
     return Cell(text, note=f"{newest} of the newest{span}", share=share)
+
+
+def _copy_cell(one: JobAudit) -> Cell:
+    """Return the newest snapshot of the copy that lags most."""
+    if not one.copies:
+        return Cell("none")
+    worst = min(one.copies, key=lambda copy: (not copy.error, copy.newest or ""))
+    lag = f"{format_duration(worst.lag_seconds)} behind" if worst.lag_seconds else ""
+    note = ", ".join(filter(None, (f"in {worst.host}:{worst.path}", worst.error or lag)))
+    return Cell(shown_time(worst.newest) or "nothing yet", Tone.BAD if worst.error else Tone.PLAIN, note)
+
+
+def _drill_cell(one: JobAudit) -> Cell:
+    if one.drill is None:
+        return Cell("never")
+    if one.drill.failure:
+        return Cell("failed", Tone.BAD, f"{shown_time(one.drill.at)}: {one.drill.failure}")
+    return Cell(shown_time(one.drill.succeeded or one.drill.at))
 
 
 def _pruned_note(one: JobAudit) -> str:
