@@ -327,7 +327,8 @@ def test_a_source_that_lost_much_is_set_aside_and_nothing_is_pruned(hosts: Testb
 def type_command(backups: Backups, command: str) -> str:
     """Run a command that a run has told, and return what it shows."""
     path = f"{backups.playbooks.programs}:{os.environ['PATH']}"
-    environment = {**backups.playbooks.environment(), "PATH": path, "ANSIBLE_CALLBACKS_ENABLED": ""}
+    environment = {**backups.playbooks.environment(), "PATH": path}
+    del environment["ANSIBLE_CALLBACKS_ENABLED"]  # the file to record to is that of a playbook
     done = subprocess.run(shlex.split(command), capture_output=True, text=True, timeout=120, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
