@@ -15,6 +15,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import ctypes
+import gc
 import importlib
 import os
 import pickle
@@ -294,6 +295,7 @@ def _count_down(changes: int) -> None:
 
 def _be_job(arguments: list[str], secrets: int, log: int, env: dict[str, str]) -> None:
     code = 1
+    gc.freeze()  # as a packed job does: unused objects of the parent would close files that are the job's own by now
     try:
         os.setsid()
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
