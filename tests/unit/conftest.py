@@ -14,7 +14,7 @@ from ansible_collections.longhaul.fleet.tests.support import login_shells
 from ansible_collections.longhaul.fleet.tests.support.variants import spread
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("patient", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
 LONGEST = ("test_stream_growth.py",)  # what takes minutes begins first, so that no process works alone in the end

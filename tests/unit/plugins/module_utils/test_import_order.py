@@ -10,11 +10,12 @@ Imports within functions and for type checkers count, too.
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import re
 import zipfile
 from pathlib import Path
-from typing import Iterable, Iterator
+from typing import Iterable
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins import module_utils
@@ -70,9 +71,11 @@ def package_of(parts: tuple[str, ...]) -> str:
     return next((name for name in names if name in ORDER), parts[0])
 
 
-def imports(path: Path) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield the line and the parts of each name below module_utils that a file imports, wherever in it."""
+@functools.lru_cache(maxsize=None)
+def imports(path: Path) -> list[tuple[int, tuple[str, ...]]]:
+    """Return the line and the parts of each name below module_utils that a file imports, wherever in it."""
     here = path.relative_to(ROOT).with_suffix("").parts
+    imported: list[tuple[int, tuple[str, ...]]] = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level:
             assert node.level <= len(here), f"{path}:{node.lineno} imports from outside of module_utils"
@@ -80,13 +83,15 @@ def imports(path: Path) -> Iterator[tuple[int, tuple[str, ...]]]:
             for alias in node.names:
                 found = ROOT.joinpath(*base, alias.name)
                 is_module = found.is_dir() or found.with_suffix(".py").exists()
-                yield node.lineno, (*base, alias.name) if is_module else base
+                imported.append((node.lineno, (*base, alias.name) if is_module else base))
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module]
             for name in names:
                 assert not name.startswith(("ansible", "plugins")), f"{path}:{node.lineno} imports {name}"
+    return imported
 
 
+@functools.lru_cache(maxsize=None)
 def arrows() -> dict[str, dict[str, str]]:
     """Return which package imports which others, each with an example."""
     found: dict[str, dict[str, str]] = {}
@@ -151,6 +156,7 @@ def file_of(parts: tuple[str, ...]) -> Path | None:
 MODULES = sorted((ROOT.parent / "modules").glob("*.py"))
 
 
+@functools.lru_cache(maxsize=None)
 def engine_entries() -> set[Path]:
     """Return the files from which everything starts in the engine."""
     names = set()

@@ -244,6 +244,7 @@ def _full(tmp_path):
         pytest.skip(f"cannot run here: {error}")
 
 
+@pytest.mark.often(2)
 @pytest.mark.parametrize(("names", "free"), [("a", 0), ("abc", 0), ("abc", 1), ("abc", 2)])
 def test_a_file_that_can_have_no_more_names_is_copied(full, names, free):
     source, work, fill = full

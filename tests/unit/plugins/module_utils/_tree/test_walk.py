@@ -195,14 +195,14 @@ def test_a_process_without_spare_fds_walks_all_the_same(tmp_path):
 
 
 @pytest.mark.newest
-def test_a_directory_of_100000_names_goes_fast(tmp_path):
+def test_a_directory_of_30000_names_goes_fast(tmp_path):
     fd = os.open(tmp_path, os.O_RDONLY)
-    for number in range(100_000):
+    for number in range(30_000):
         os.symlink("x", f"{number:06}", dir_fd=fd)
     os.close(fd)
     started = time.perf_counter()
-    assert sum(1 for _entry in walk(os.fsencode(tmp_path), on_error=lambda *_: None)) == 100_001
-    assert time.perf_counter() - started < 10  # about 1 s; not a measurement, but quadratic it is not
+    assert sum(1 for _entry in walk(os.fsencode(tmp_path), on_error=lambda *_: None)) == 30_001
+    assert time.perf_counter() - started < 5  # about 0.3 s; not a measurement, but quadratic it is not
 
 
 def test_names_that_vanish_are_told(tmp_path):
