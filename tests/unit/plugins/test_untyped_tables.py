@@ -32,9 +32,8 @@ def untyped(source: str) -> int:
 
 
 def test_no_more_tables_of_anything_are_passed_around():
-    found = {
-        str(path.relative_to(PLUGINS)): untyped(path.read_text(encoding="utf-8")) for path in PLUGINS.rglob("*.py")
-    }
+    sources = {str(path.relative_to(PLUGINS)): path.read_text(encoding="utf-8") for path in PLUGINS.rglob("*.py")}
+    found = {path: untyped(source) for path, source in sources.items() if "Any" in source}
     total, where = sum(found.values()), {path: count for path, count in sorted(found.items()) if count}
     assert total <= MOST, f"{total - MOST} more than there were: give what is passed a type. There are {where}"
 

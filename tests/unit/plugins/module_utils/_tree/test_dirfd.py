@@ -11,6 +11,7 @@ import stat
 import subprocess
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import entry_from_stat
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.paths import components
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.dirfd import InTheWay, Root
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.walk import walk
@@ -51,8 +52,7 @@ def listing(root):
 
 
 def entry_of(path):
-    parent = os.path.dirname(os.fsencode(path))
-    return {e.path: e for e in walk(parent, on_error=lambda *_: None)}[os.path.basename(os.fsencode(path))]
+    return entry_from_stat(os.path.basename(os.fsencode(path)), os.lstat(path))
 
 
 def open_fds():
