@@ -22,6 +22,8 @@ from ...common.host_text import one_line
 from ...common.typed_json import parse_dataclass
 from ...common.units import seconds_of
 from .capacity import RepositoryStanding, SeenSpace, find_repositories, name_of
+from .copies import CopyState
+from .drill import DrillRecord
 from .health import ASIDE, OK, JobHealth
 from .jobs import Groups, Run
 from .state import RepositorySpace, is_future
@@ -131,34 +133,6 @@ class RuleStanding:
 
 
 @dataclass
-class CopyAudit:
-    """A copy of the snapshots in another repository, by the record of the last run."""
-
-    host: str
-    path: str
-    newest: str | None = None  # when the newest snapshot was begun that is there
-    lag_seconds: int | None = None
-    error: str = ""
-
-
-@dataclass
-class DrillAudit:
-    """The last restore that was practised, by the record of the last run."""
-
-    at: str
-    succeeded: str = ""  # when the last one began that succeeded
-    failure: str = ""
-
-
-@dataclass
-class RecordAudit:
-    """The members of a record that only some jobs have."""
-
-    copies: list[CopyAudit] = field(default_factory=list)
-    drill: DrillAudit | None = None
-
-
-@dataclass
 class JobAudit:
     """A job for one host."""
 
@@ -183,8 +157,8 @@ class JobAudit:
     pruned_by: str = ""
     unread: str = ""  # why nothing is known of the repository
     protected: list[str] = field(default_factory=list)
-    copies: list[CopyAudit] = field(default_factory=list)
-    drill: DrillAudit | None = None
+    copies: list[CopyState] = field(default_factory=list)
+    drill: DrillRecord | None = None
 
     @property
     def is_short(self) -> bool:
@@ -435,8 +409,7 @@ def _audit_job(run: Run, one: JobHealth, folder: FolderAnswer | None, is_read: b
     newest = one.record.newest if one.record is not None else None
     found = JobAudit(one.id, name_of(one), one.state, newest, folder is not None)
     if one.record is not None:
-        kept = parse_dataclass(RecordAudit, one.record.dump(), "the record")
-        found.copies, found.drill = kept.copies, kept.drill
+        found.copies, found.drill = one.record.copies, one.record.drill
     if folder is None:
         found.unread = "" if is_read else "the repository could not be read"
         return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
-from dataclasses import dataclass, field
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,6 +26,8 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.audit i
     summarize_audit,
 )
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.audit_page import make_audit_page, tell_audit
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.copies import CopyState
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.drill import DrillRecord
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.health import judge
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.hosts import ask_for_audit
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.jobs import make_runs
@@ -171,34 +173,17 @@ def test_a_snapshot_that_somebody_has_accepted_since_is_no_finding():
         assert made.jobs[0].state == state and any("Failing" in line for line in tell_audit(made)) == bool(aside)
 
 
-@dataclass
-class LaterRecord(BackupRecord):
-    """A record with a copy and a drill."""
-
-    copies: list[Any] = field(default_factory=list)
-    drill: Any = None
-
-
 @pytest.mark.parametrize("error", ["", "no route to host"])
 def test_copies_drills_and_protected_snapshots_are_shown_where_there_are_any(error):
     runs = make_runs([job()], GROUPS)
-    copy_state = {
-        "host": "safe",
-        "path": "/copy",
-        "newest": "2026-11-19T01:30:00Z",
-        "lag_seconds": 172800,
-        "error": error,
-    }
-    record = LaterRecord(
-        "web1/data",
-        copies=[{**copy_state, "snapshots": 3}, {**copy_state, "newest": AT, "lag_seconds": 0, "error": ""}],
-        drill={"at": AT, "host": "safe", "succeeded": "" if error else AT, "failure": error and "3 files differ"},
-    )
+    kept = CopyState("safe", "/copy", "2026-11-19T01:30:00Z", lag_seconds=172800, snapshots=3, error=error)
+    drill = DrillRecord(AT, "safe", "/scratch", succeeded="" if error else AT, failure=error and "3 files differ")
+    record = BackupRecord("web1/data", copies=[kept, replace(kept, newest=AT, lag_seconds=0, error="")], drill=drill)
     found = parse_repository(answer({**FOLDER, "protected": DAYS[:2]}))
     answers = {"vault": HostAnswer(NOON, NOON + 1, NOON, NOON, {"/srv/backup": found}, {})}
     made = make_audit(runs, judge(runs, [record], [], [], NOON), GROUPS, (), answers, {}, AT, "ada@control1")
     text = plain(made)
-    assert "2 are protected" in text and "| Second copy | Last drill |" in text.replace(" Pruned ", " Pruned ")
+    assert "2 are protected" in text and "| Second copy | Last drill |" in text
     assert ("2 d behind" in text) != bool(error) and "in safe:/copy" in text
     assert ("Copies that fail (1)" in text and "Restores that fail (1)" in text) == bool(error)
     assert "Second copy" not in plain(audit(FOLDER))
