@@ -39,6 +39,7 @@ from .facts import DAMAGED, CheckRecord, Finding
 from .history import REPAIRED, event_of, note
 from .prove_copy import describer_for
 from .prune import remove_tree
+from .read_only import make_read_only, make_writable
 from .repository import Series, SnapshotFolder
 
 MOST_WANTED = 1000  # contents that are asked of a copy at once
@@ -175,11 +176,14 @@ class _Repair:
             with contextlib.suppress(ManifestError, OSError):  # nothing says what its files must be
                 tree.read_records(paths)
         if not self._check:
+            for tree in {tree.name: tree for found in self._names.values() for tree, _path in found}.values():
+                make_writable(tree.folder)
+            for tree in self._trees:
+                if tree.damaged:
+                    make_writable(tree.folder)
             self._open_folder(stack)
-        for do in (
-            self._repair_file,
-            self._repair_folder,
-        ):  # folders at last: what is put into them changes their times
+        # Folders at last: what is put into them changes their times.
+        for do in (self._repair_file, self._repair_folder):
             for tree in self._trees:
                 for path in sorted(tree.damaged, reverse=True):
                     if path in tree.records and path not in tree.intact:
@@ -193,6 +197,7 @@ class _Repair:
                 tree.write_checked()
             self._note()
             self.clean_up()
+            self._problems += make_read_only(self._series)[1]
 
     def outcome(self) -> RepairOutcome:
         """Return what was done."""

@@ -19,6 +19,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.listing i
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.policy import Policy
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.prune import prune
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.quarantine import accept, discard
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.repair import repair
 from ansible_collections.longhaul.fleet.tests.support.disk_image import CannotMount, disk_image
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import (
     DAY,
@@ -103,6 +104,24 @@ def life(bench):
 
 def test_a_read_only_snapshot_lives_as_any_other(bench):
     life(bench)
+
+
+def test_a_file_in_it_is_repaired(bench):
+    fill(bench)
+    bench.backup(read_only=True)
+    bench.write("d/b", b"d/b", NOON)
+    bench.backup(read_only=True)
+    damaged = bench.path(FIRST, "data/d/b")
+    times = damaged.stat()
+    damaged.write_bytes(b"d/c")
+    os.utime(damaged, ns=(times.st_atime_ns, times.st_mtime_ns))
+    with bench.series() as series:
+        assert check(series, "contents", bench.now)[0].problems_total == 1
+    with bench.series() as series, series.lock("test"):
+        done = repair(series, bench.now)
+        assert [one.path for one in done.repaired] == ["d/b"] and done.left == 0 and done.problems == []
+    assert damaged.read_bytes() == b"d/b" and damaged.stat().st_mtime_ns == times.st_mtime_ns
+    assert all(map(is_immutable, folders(bench, FIRST)))
 
 
 @pytest.mark.long
