@@ -163,9 +163,9 @@ def plan_repair(wanted: Sequence[WantedContent], there: Sequence[str]) -> dict[s
 def tell_unproven(name: str, paths: Sequence[str]) -> str:
     """Return why a copy of a snapshot was not completed: these paths differ from its manifest, though sent twice."""
     return (
-        f"{name} is not copied: {counted(len(paths), 'entry', 'entries')} of it in the first repository are not what "
-        f"its manifest says{_examples(paths)}. A copy of damage would be worth nothing. A check (check_subset) of the "
-        "job finds such damage, and repairs what it can"
+        f"{name} is not copied: its manifest does not describe {counted(len(paths), 'entry', 'entries')} that the "
+        f"first repository has in it{_examples(paths)}. A copy of damage is worth nothing. A check (check_subset) "
+        "of the job finds such damage, and repairs what it can"
     )
 
 
