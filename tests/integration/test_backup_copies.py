@@ -72,7 +72,6 @@ def copy_of(backups: Backups) -> dict[str, Any]:
     return copy
 
 
-@pytest.mark.smoke
 def test_a_copy_is_made_and_each_repository_repairs_the_other(backups: Backups) -> None:
     source = backups.bed.root("alpha") / "data/src"
     backups.run()
