@@ -300,5 +300,5 @@ def test_a_restore_of_one_file_needs_few_executions_and_tasks(hosts: Testbed, pl
     restored = playbooks.run("longhaul.fleet.restore", "-vvv", **variables).expect_success()
     # The list with the check, the destination, the entry in the history, and eight of a first transfer by checksum.
     assert executions(restored.output) == 11, restored.output
-    done = [one.task.rpartition(" : ")[2] for one in restored.results if one.status == "ok"]
-    assert len(done) == 6 and done.count("Restore") == 2, done
+    done = [one.task for one in restored.results if one.status == "ok"]
+    assert len(done) == 6 and done.count("longhaul.fleet.restore : Restore") == 2, done
