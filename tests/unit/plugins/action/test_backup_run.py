@@ -26,6 +26,7 @@ RUN: Any = {
     "name": "data",
     "repository": {"host": "vault", "path": "/srv/backup"},
     "stale_after": 86400,
+    "copies": [],
 }
 TIME = "2026-11-21T10:59:58Z"
 
