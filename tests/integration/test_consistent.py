@@ -167,19 +167,19 @@ def test_a_killed_run_leaves_nothing_on_the_client(hosts: Testbed, backups: Back
     source = hosts.root("alpha") / "data/src"
     make_database(hosts)
     consistent = [{"sqlite": {"files": ["/data/src/app/own.db"]}}]
-    backups.jobs = [backups.job("data", consistent=consistent, consistent_timeout=4)]
+    backups.jobs = [backups.job("data", consistent=consistent, consistent_timeout=10)]
     arriving = backups.repository / "alpha/data/.unfinished/data"
     dumped = source / ".longhaul-dumps/sqlite/app%2Fown.db"
 
     def kill_one() -> None:
-        (source / "big").write_bytes(os.urandom(16 << 20))
+        (source / "big").write_bytes(os.urandom(40 << 20))
         hosts.shape("alpha", "8mbit")
         running = backups.start()
         wait_for(lambda: arriving.is_dir() and any(arriving.iterdir()))
         assert dumped.exists() and running.process.poll() is None, running.output
         running.kill()
         running.process.wait()
-        time.sleep(5)
+        time.sleep(13)
         assert dumped.exists()  # the transfer reads on
 
     kill_one()

@@ -26,6 +26,7 @@ from .request import DumpPlace
 
 MARK = ".made-by-longhaul"  # a folder with this file holds nothing but dumps
 PART = ".part"
+_WAY = 0o711  # mode of folders above it: the owner of a database of SQLite passes through them, and lists nothing
 _LONGEST_NAME = 255 - len(PART)
 _PLAIN = re.compile(rb"[^A-Za-z0-9_.-]|^\.")
 
@@ -51,8 +52,8 @@ class DumpFolder:
     """The folder of the dumps of one kind; a context manager."""
 
     def __init__(self, place: DumpPlace, made: MadeList, mode: int = 0o700) -> None:
-        """Open it, and make what is missing of it. ``mode`` is that of new folders. Raises TransferFailed."""
-        self._made, self._keep, self._mode = made, place.keep, mode
+        """Open it, and make what is missing of it. ``mode`` is that of a new folder. Raises TransferFailed."""
+        self._made, self._keep = made, place.keep
         self.parts: list[str] = []
         try:
             root = real_path(os.fsencode(place.root))
@@ -63,8 +64,9 @@ class DumpFolder:
         self.path = root
         relative = os.path.relpath(place.into, place.root)
         try:
-            for part in [] if relative == "." else os.fsencode(relative).split(b"/"):
-                self._enter(part)
+            parts = [] if relative == "." else os.fsencode(relative).split(b"/")
+            for number, part in enumerate(parts, 1):
+                self._enter(part, mode if number == len(parts) else _WAY)
             self._require_own()
         except OSError as error:
             self.close()
@@ -85,16 +87,16 @@ class DumpFolder:
             with contextlib.suppress(OSError):
                 os.close(fd)
 
-    def _enter(self, name: bytes) -> None:
-        """Open a folder in this one, and make it if it is missing."""
+    def _enter(self, name: bytes, mode: int) -> None:
+        """Open a folder in this one, and make it with this mode if it is missing."""
         try:
             below = os.open(name, DIRECTORY_FLAGS, dir_fd=self.fd)
         except FileNotFoundError:
             if not self._keep:
                 self._made.add(FOLDER, self.path, name)
-            os.mkdir(name, self._mode, dir_fd=self.fd)
+            os.mkdir(name, mode, dir_fd=self.fd)
             below = os.open(name, DIRECTORY_FLAGS, dir_fd=self.fd)
-            os.fchmod(below, self._mode)
+            os.fchmod(below, mode)
         os.close(self.fd)
         self.fd, self.path = below, os.path.join(self.path, name)
 

@@ -275,7 +275,7 @@ class UndoResult(NamedTuple):
 def undo(preparation: Preparation, runner: HostRunner) -> UndoResult:
     """Have the client undo what it has prepared. Raises HostFailed."""
     before, after = _ask(runner, preparation.poll, *steps.end(preparation.folder))[:2]
-    failure = _tell(after.failure) if after.state == "failed" else ""
+    failure = _tell(after.failure) if before.alive and after.state == "failed" else ""
     return UndoResult(before.alive and before.state == "serving", failure)
 
 

@@ -62,6 +62,12 @@ def test_dumps_get_their_names_at_once_and_are_undone(tmp_path):
     assert sorted(os.walk(root)) == before
 
 
+def test_others_pass_through_new_folders_above_the_dumps_and_not_through_these(tmp_path):
+    with DumpFolder(place(tmp_path, "a/b/dumps"), MadeList(str(tmp_path / "made"))):
+        modes = [(tmp_path / name).stat().st_mode & 0o777 for name in ("a", "a/b", "a/b/dumps")]
+    assert modes == [0o711, 0o711, 0o700]
+
+
 def test_a_failure_leaves_the_dumps_that_are_kept(tmp_path):
     root, made = tmp_path / "src", MadeList(str(tmp_path / "made"))
     root.mkdir()

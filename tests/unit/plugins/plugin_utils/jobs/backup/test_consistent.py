@@ -180,6 +180,7 @@ def test_sources_are_prepared(says, reason, asked, told):
     [
         ([READY, {"state": "finished"}], True, ""),
         ([READY, {"state": "failed", "failure": "stays"}], True, "stays"),
+        ([{"state": "failed", "alive": False}, {"state": "failed", "failure": "no room"}], False, ""),
         ([{"state": "finished", "alive": False}, {}], False, ""),
         ([{"state": "died", "alive": False}, {}], False, ""),
     ],
