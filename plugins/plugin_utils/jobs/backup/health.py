@@ -96,7 +96,7 @@ def tell_aside_commands(one: JobHealth, name: str, inventories: Sequence[str]) -
         return f"ansible{options} {one.repository['host']} -m longhaul.fleet.snapshot -a {shlex.quote(words)}"
 
     look, accept = command(action="diff", new=name), command(action="accept", name=name)
-    return f"Look at what differs: {look}\nThen accept the snapshot (or discard it: action=discard): {accept}"
+    return f"Look at what differs: {look}\nThen accept the snapshot (action=discard removes it instead): {accept}"
 
 
 def _option(value: str) -> str:

@@ -84,7 +84,7 @@ def test_a_snapshot_that_was_set_aside_has_the_commands_to_look_at_it_and_to_acc
     lines = render_failures(find_sick([one]))
     assert lines[1:] == [
         f"  next: Look at what differs: {begin} 'action=diff new={name} {place}'",
-        f"  Then accept the snapshot (or discard it: action=discard): {begin} 'action=accept name={name} {place}'",
+        f"  Then accept the snapshot (action=discard removes it instead): {begin} 'action=accept name={name} {place}'",
     ]
     strange = {**RUN, "repository": {"host": "vault", "path": '/srv/it\'s "here"'}}
     (one,) = judge([strange], [found], [], [], NOON)
