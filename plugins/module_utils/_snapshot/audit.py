@@ -16,6 +16,7 @@ from . import history, names
 from .errors import Refused
 from .facts import CheckRecord
 from .history import Event, find_missing, read_history
+from .hold import active_hold, ending_clock
 from .repository import Series
 from .room import Room, find_room
 from .search import Skipped, find_folders
@@ -24,7 +25,7 @@ MOST_NAMES = 2_000  # of snapshots of a job, the newest
 MOST_DECISIONS = 100  # of a job, the newest
 _MOST_FOLDERS = 20_000
 # A policy prunes each night, so that is only counted, and nobody decides that a snapshot is made or found.
-_ROUTINE = (history.MADE, history.FOUND, history.PRUNED, "copied")
+_ROUTINE = (history.MADE, history.FOUND, history.PRUNED, history.COPIED)
 
 
 class Decision(NamedTuple):
@@ -58,6 +59,7 @@ class FolderAudit(NamedTuple):
     pruned: int
     pruned_at: str | None
     pruned_by: str
+    protected: list[str]  # snapshots that nobody may remove yet
 
 
 class AuditResult(NamedTuple):
@@ -114,7 +116,14 @@ def _audit_folder(series: Series, now: int) -> FolderAudit:
         len(pruned),
         _pick(max, [event.at for event in pruned]),
         pruned[-1].by if pruned else "",
+        _find_protected(series, now),
     )
+
+
+def _find_protected(series: Series, now: int) -> list[str]:
+    clock = ending_clock(series, now)
+    there = series.named() + series.named(names.ASIDE)
+    return [name for name in there if active_hold(series, name, clock) is not None][-MOST_DECISIONS:]
 
 
 def _checked(series: Series, name: str) -> CheckRecord | None:

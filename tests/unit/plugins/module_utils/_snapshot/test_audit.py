@@ -75,6 +75,12 @@ def test_decisions_are_told_the_newest_first_and_prunes_are_counted(three):
     assert (folder["decisions_total"], folder["pruned"], folder["pruned_by"]) == (3, 1, "ada@control1")
 
 
+def test_protected_snapshots_are_named(three):
+    do(three, "protect", name=SECOND, until="forever", reason="case 4711")
+    (folder,) = audit(three)["folders"]
+    assert folder["protected"] == [SECOND] and folder["decisions"][0]["act"] == "protected"
+
+
 def test_other_folders_are_told_and_what_cannot_be_read_is_named(three):
     (three.repository / "web2/data").mkdir(parents=True)
     (three.repository / "web3").mkdir()
