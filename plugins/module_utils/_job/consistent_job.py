@@ -99,7 +99,7 @@ def _hold(request: ConsistentRequest, reporter: Reporter) -> None:
     trees = [os.path.realpath(os.fsencode(path)) for path in request.readers]  # as the requests of transfers have them
     read = time.monotonic()
     while time.monotonic() - read < request.undo_after:
-        is_read = any(source_reader(tree) for tree in trees)
+        is_read = any(source_reader(tree, idle=False) for tree in trees)
         if is_read:
             read = time.monotonic()
         if reporter.status.get("idle") == is_read:

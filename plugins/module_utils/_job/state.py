@@ -324,11 +324,16 @@ def all_folders() -> Iterator[JobFolder]:
                 yield JobFolder(name, side)
 
 
-def source_reader(folder: bytes) -> str | None:
-    """Return which transfer or comparison of this user reads below a folder at this moment; None if none does."""
+def source_reader(folder: bytes, idle: bool = True) -> str | None:
+    """Return which transfer or comparison of this user reads below a folder at this moment; None if none does.
+
+    One whose peer is gone counts if it may be ``idle``.
+    """
     for job in all_folders():
         root = os.fsencode(job.request.get("root", ""))
         if job.side == "source" and (root + b"/").startswith(folder + b"/") and job.is_running():
+            if not idle and job.status.get("idle"):
+                continue
             return f"transfer {job.transfer_id} (process {job.status.get('pid', 0)})"
     return None
 

@@ -94,10 +94,11 @@ def test_without_a_control_node_sources_go_when_nothing_reads_them(held):
         wait_for(lambda: not held.folder.status["idle"])
         time.sleep(0.5)
         assert held.dumped and held.folder.is_running()
+        reader.status = {"state": "serving", "idle": True}  # its peer has all, and nobody ends it
+        wait_for(lambda: not held.folder.is_running())
     finally:
         os.close(lock)
         reader.remove()
-    wait_for(lambda: not held.folder.is_running())
     assert held.folder.status["state"] == "finished" and os.listdir(held.src) == ["app.db"]
 
 
