@@ -12,8 +12,8 @@ import pytest
 import yaml
 from ansible_collections.longhaul.fleet.tests.support.rarely import rarely
 
-OLD = {"alice": 70001, "bob": 70002, "carol": 70003, "mysql": 70103}
-NEW = {"bob": 70001, "alice": 70010, "mysql": 70101, "deploy": 70200}
+OLD = {"alice": 70001, "bob": 70002, "carol": 70003, "ledger": 70103}
+NEW = {"bob": 70001, "alice": 70010, "ledger": 70101, "deploy": 70200}
 MAP = {"users": {"alice": "alice", 70002: "bob", "carol": "deploy"}, "groups": {"alice": 70010, "bob": "bob"}}
 
 
@@ -69,13 +69,13 @@ def test_a_map_counts_for_every_method_and_for_the_comparison(strangers, playboo
         "alice": (70010, 70010),
         "bob": (70001, 70001),
         "carol": (70200, 70003),
-        "mysql": (70103, 70103),
+        "ledger": (70103, 70103),
     }
     assert {"user:70010:rwx", "group:70001:r--"} <= acl(strangers, "bob/file")
     assert "default:user:70200:rwx" in acl(strangers, "bob")
     assert not again["changed"] and again["differences_total"] == 0
-    assert {one["name"] for one in again["owner_mismatches"]} == {"mysql", "carol"}
-    assert "uid 70103 is mysql on alpha and nobody on beta, where mysql is 70101: 2 entries" in again["warnings"][-1]
+    assert {one["name"] for one in again["owner_mismatches"]} == {"ledger", "carol"}
+    assert "uid 70103 is ledger on alpha and nobody on beta, where ledger is 70101: 2 entries" in again["warnings"][-1]
 
 
 @pytest.mark.parametrize("method", ["stream", *rarely("rsync", "rsyncd", "tar_nc")])
@@ -88,7 +88,7 @@ def test_names_decide_and_the_comparison_follows(strangers, playbooks, method):
         "alice": (70010, 70010),
         "bob": (70001, 70001),
         "carol": (70003, 70003),
-        "mysql": (70101, 70101),
+        "ledger": (70101, 70101),
     }
     assert {"user:70010:rwx", "group:70001:r--"} <= acl(strangers, "bob/file")
     assert "carol does not exist on beta: 3 entries keep the number 70003" in result["warnings"][-1]
@@ -128,7 +128,7 @@ def migrate(playbooks, tmp_path, fails=False, phase="preflight", playbook="migra
 @pytest.mark.long
 def test_a_migration_stops_until_it_says_whose_the_files_become(strangers, playbooks, tmp_path):
     said = migrate(playbooks, tmp_path, fails=True).failures[-1]
-    assert "uid 70103 is mysql on alpha and nobody on beta, where mysql is 70101: 2 entries" in said
+    assert "uid 70103 is ledger on alpha and nobody on beta, where ledger is 70101: 2 entries" in said
     assert "uid 70003 is carol on alpha and nobody on beta, where there is no carol: 3 entries" in said
     assert "gid 70001 is alice on alpha and bob on beta, where alice is 70010: 2 entries" in said
     users, groups = said.partition("users that beta lacks")[2].split("groups that beta lacks")
@@ -144,7 +144,7 @@ def test_a_migration_stops_until_it_says_whose_the_files_become(strangers, playb
         "alice": (70010, 70010),
         "bob": (70001, 70002),
         "carol": (70200, 70003),
-        "mysql": (70101, 70103),
+        "ledger": (70101, 70103),
     }
     assert "the trees are the same" in migrate(playbooks, tmp_path, playbook="verify", owner_map=mapped).output
 
@@ -153,5 +153,5 @@ def test_a_migration_stops_until_it_says_whose_the_files_become(strangers, playb
 def test_a_migration_that_names_numbers_or_names_goes_on(strangers, playbooks, tmp_path, numeric_ids):
     run = migrate(playbooks, tmp_path, phase="cutover", numeric_ids=numeric_ids)
     assert "the trees are the same" in run.output
-    assert found(strangers)["mysql"] == ((70103, 70103) if numeric_ids else (70101, 70101))
+    assert found(strangers)["ledger"] == ((70103, 70103) if numeric_ids else (70101, 70101))
     assert found(strangers)["carol"] == (70003, 70003)
