@@ -56,7 +56,6 @@ def make_database(bed: Testbed) -> Path:
     return bed.root("alpha") / "data/src/app/own.db"
 
 
-@pytest.mark.smoke
 def test_postgresql_and_sqlite_in_use(hosts: Testbed, backups: Backups, tmp_path: Path) -> None:
     source = hosts.root("alpha") / "data/src"
     own = make_database(hosts)  # of a user of its own
@@ -109,6 +108,7 @@ def load(backups: Backups, kind: str, server: DatabaseServer) -> dict[str, Any]:
     return given
 
 
+@pytest.mark.long
 def test_mariadb_in_use(hosts: Testbed, backups: Backups) -> None:
     with mariadb(hosts, "alpha") as server:
         server.sql("mysql", "CREATE DATABASE shop")
