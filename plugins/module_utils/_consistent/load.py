@@ -14,7 +14,7 @@ from .._core.context import Progress
 from .._core.errors import TransferFailed
 from .._tree.dirfd import Root
 from .._tree.resolve import real_path
-from .dump_folder import PART, file_name, name_in_file
+from .dump_folder import file_name, name_in_file
 from .mariadb import MariadbLoader
 from .postgresql import PostgresqlLoader
 from .request import DumpLoad
@@ -24,7 +24,7 @@ USUAL = ".longhaul-dumps"  # the folder of dumps in a backup, where the user has
 
 def plan_loads(names: Sequence[str], asked: DumpLoad, ending: str, existing: Collection[str]) -> Mapping[str, str]:
     """Return the new database for each file of a folder of dumps with these names. Pure. Raises TransferFailed."""
-    files = [name for name in names if name.endswith(ending) and not name.startswith(".") and PART not in name]
+    files = [name for name in names if name.endswith(ending) and not name.startswith(".")]
     if asked.databases:
         wanted = {file_name(name, ending): new for name, new in asked.databases.items()}
         missing = [name for name in wanted if name not in names]

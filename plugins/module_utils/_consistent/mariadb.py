@@ -25,6 +25,8 @@ _SIZES = (
     "LEFT JOIN information_schema.tables t ON t.table_schema = s.schema_name GROUP BY s.schema_name ORDER BY 1"
 )
 _COMPLETE = b"-- Dump completed"  # ends each dump
+# How a dump is loaded. Clients before MariaDB 10.5.25 and those of MySQL do not have sandbox, and print a warning.
+_ONLY_SQL = ("--binary-mode", "--local-infile=0", "--loose-sandbox")
 _ESCAPES = {"n": "\n", "t": "\t", "0": "\0"}
 
 
@@ -102,8 +104,8 @@ class MariadbLoader:
         self._run([f"--execute=DROP DATABASE IF EXISTS {_quoted(name)}"], f"removing the MariaDB database {name}")
 
     def load(self, dump: int, name: str) -> None:
-        """Load an open dump into a database."""
-        self._run([f"--database={name}"], f"loading the MariaDB database {name}", dump)
+        """Load an open dump into a database. The commands of the client in it, such as for a shell, are not run."""
+        self._run([*_ONLY_SQL, f"--database={name}"], f"loading the MariaDB database {name}", dump)
 
     def _run(self, options: list[str], what: str, stdin: int = subprocess.DEVNULL) -> None:
         argv = [require_program("mariadb", "mysql"), *self._server, "--batch", *options]

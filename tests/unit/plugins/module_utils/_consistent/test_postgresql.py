@@ -2,12 +2,16 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The lists of databases that PostgreSQL and MariaDB print."""
+"""The lists of databases that PostgreSQL and MariaDB print, and how their dumps are loaded."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._consistent import mariadb, postgresql
+from ansible_collections.longhaul.fleet.plugins.module_utils._consistent.load import plan_loads
+from ansible_collections.longhaul.fleet.plugins.module_utils._consistent.request import DumpLoad
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 
 
@@ -49,6 +53,29 @@ def test_a_database_that_is_not_there_is_named():
     assert postgresql.choose([], sizes) == ["a", "b"] and postgresql.choose(["b", "b"], sizes) == ["b"]
     with pytest.raises(TransferFailed, match="no database 'c'.*it has a, b"):
         postgresql.choose(["a", "c"], sizes)
+
+
+def load_of(**changed: Any) -> DumpLoad:
+    return DumpLoad("mariadb", "/x", {}, "_restored", False, True, "root", "", 0, "")._replace(**changed)
+
+
+def test_each_dump_is_loaded_under_its_new_name():
+    names = [".made-by-longhaul", "globals.sql", "shop.dump", "shop.partners.dump", "half.dump.part"]
+    new = {"shop.dump": "shop_restored", "shop.partners.dump": "shop.partners_restored"}
+    assert plan_loads(names, load_of(), ".dump", ["shop"]) == new
+    with pytest.raises(TransferFailed, match="'shop_restored' exists already"):
+        plan_loads(names, load_of(), ".dump", ["shop_restored"])
+
+
+def test_commands_of_the_client_in_a_dump_of_mariadb_are_not_run(monkeypatch):
+    ran: list[list[str]] = []
+    monkeypatch.setattr(mariadb, "require_program", lambda *names: names[0])
+    monkeypatch.setattr(mariadb, "find_account", lambda _user: None)
+    monkeypatch.setattr(mariadb, "run_program", lambda argv, *_given, **_options: ran.append(argv))
+    mariadb.MariadbLoader(load_of(defaults_file="/root/x.cnf")).load(0, "shop")
+    ((program, first, *options),) = ran
+    assert (program, first) == ("mariadb", "--defaults-file=/root/x.cnf")
+    assert {"--binary-mode", "--local-infile=0", "--loose-sandbox", "--database=shop"} < set(options)
 
 
 def test_no_name_of_a_database_is_an_option():
