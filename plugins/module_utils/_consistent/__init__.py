@@ -5,7 +5,7 @@
 """Consistent sources of a backup on its client: dumps of databases, and a snapshot of the file system.
 
 * ``request``: the sources that the control node asks for.
-* ``made``: the list of all that a preparation makes, and its removal.
+* ``made``: the list of all that a preparation makes, its removal, and the locks on folders of dumps.
 * ``dump_folder``: the folder of dumps in the source tree. ``programs``: run a database's programs as its user.
 * ``postgresql``, ``mariadb``, ``sqlite``: make and load the dumps of one kind. ``btrfs``: make and remove a snapshot.
 * ``preparation``: make all sources, one after the other. ``load``: load dumps that were restored.

@@ -5,7 +5,8 @@
 """The folder of dumps in the source tree of a backup, held open while they are made. Private to the collection.
 
 A dump is written as NAME.part. When all of a kind are complete and on the disk, they get their names at once, so that
-a failure leaves the dumps of the backup before.
+a failure leaves the dumps of the backup before. Nobody but root and the user of the database may be able to exchange
+the folder or one above it: a later restore loads the dumps with the rights of that user.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ import errno
 import os
 import re
 import stat
-from typing import Sequence
+from typing import Callable, Mapping, Sequence
 
 from .._core.errors import TransferFailed
 from .._tree.descent import DIRECTORY_FLAGS
 from .._tree.held_root import open_held
 from .._tree.resolve import real_path
-from .made import FILE, FOLDER, MadeList
+from .made import FILE, FOLDER, MARK, MadeList
+from .programs import Account
 from .request import DumpPlace
 
-MARK = ".made-by-longhaul"  # a folder with this file holds nothing but dumps
 PART = ".part"
 _WAY = 0o711  # mode of folders above it: the owner of a database of SQLite passes through them, and lists nothing
 _LONGEST_NAME = 255 - len(PART)
@@ -48,25 +49,41 @@ def name_in_file(file: str, ending: str) -> str:
     return os.fsdecode(re.sub(rb"%([0-9A-F]{2})", lambda found: bytes([int(found[1], 16)]), plain))
 
 
+def describe_stranger(status: os.stat_result, account: Account | None, allow_sticky: bool = True) -> str:
+    """Return why others than root, this user and an account can exchange what is in a folder; empty if none can. Pure.
+
+    The main group of an account counts as itself. In a sticky folder others can only add files.
+    """
+    trusted = (0, os.geteuid(), *([account.uid] if account else []))
+    if status.st_uid not in trusted:
+        return f"belongs to user {status.st_uid}"
+    mode = status.st_mode
+    if allow_sticky and mode & stat.S_ISVTX:
+        return ""
+    if mode & stat.S_IWOTH:
+        return "is writable for all users"
+    is_own_group = account is not None and account.uid != 0 and status.st_gid == account.gid
+    return f"is writable for group {status.st_gid}" if mode & stat.S_IWGRP and not is_own_group else ""
+
+
 class DumpFolder:
     """The folder of the dumps of one kind; a context manager."""
 
-    def __init__(self, place: DumpPlace, made: MadeList, mode: int = 0o700) -> None:
-        """Open it, and make what is missing of it. ``mode`` is that of a new folder. Raises TransferFailed."""
-        self._made, self._keep = made, place.keep
-        self.parts: list[str] = []
-        try:
-            root = real_path(os.fsencode(place.root))
-            self.root_fd = open_held(root)
-        except OSError as error:
-            raise TransferFailed(f"the source {place.root} cannot be opened: {error.strerror}") from error
-        self.fd = os.dup(self.root_fd)
-        self.path = root
+    def __init__(self, place: DumpPlace, made: MadeList, account: Account | None, mode: int = 0o700) -> None:
+        """Open it, and make what is missing of it. ``mode`` is that of a new folder. Raises TransferFailed.
+
+        ``account`` is the user of the databases.
+        """
+        self._made, self._keep, self._account = made, place.keep, account
+        self._parts: dict[str, os.stat_result] = {}  # unfinished dumps
+        self.path, self.fd = open_source(place, self._check)
         relative = os.path.relpath(place.into, place.root)
         try:
             parts = [] if relative == "." else os.fsencode(relative).split(b"/")
             for number, part in enumerate(parts, 1):
                 self._enter(part, mode if number == len(parts) else _WAY)
+                if number < len(parts):
+                    self._check(self.path, os.fstat(self.fd))
             self._require_own()
         except OSError as error:
             self.close()
@@ -82,10 +99,18 @@ class DumpFolder:
         self.close()
 
     def close(self) -> None:
-        """Close its descriptors."""
-        for fd in (self.fd, self.root_fd):
-            with contextlib.suppress(OSError):
-                os.close(fd)
+        """Close its descriptor."""
+        with contextlib.suppress(OSError):
+            os.close(self.fd)
+
+    def _check(self, path: bytes, status: os.stat_result) -> None:
+        stranger = describe_stranger(status, self._account)
+        if stranger:
+            raise TransferFailed(
+                f"no dumps are made below {os.fsdecode(path)}, because it {stranger}: dumps could be exchanged there "
+                "before the backup reads them. Make a folder that belongs to root and that nobody else can write to, "
+                "add it to src of the job, and set into to it"
+            )
 
     def _enter(self, name: bytes, mode: int) -> None:
         """Open a folder in this one, and make it with this mode if it is missing."""
@@ -111,6 +136,7 @@ class DumpFolder:
             )
         names = os.listdir(self.fd)
         if MARK in names:
+            self._made.lock(self.path, self.fd)
             return
         if names:
             raise TransferFailed(
@@ -120,6 +146,7 @@ class DumpFolder:
         if not self._keep:
             self._made.add(FILE, self.path, os.fsencode(MARK))
         os.close(os.open(MARK, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=self.fd))
+        self._made.lock(self.path, self.fd)
 
     def require_room(self, size: int, percent: int = 100) -> None:
         """Raise TransferFailed unless ``percent`` of so many bytes are free."""
@@ -140,56 +167,102 @@ class DumpFolder:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(part, dir_fd=self.fd)
         fd = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=self.fd)
-        self.parts.append(name)
+        self._parts[name] = os.fstat(fd)
         return fd
 
+    def take(self, name: str, folder: int, file: str, status: os.stat_result) -> None:
+        """Take a file of this status from another open folder as an unfinished dump."""
+        os.close(self.create(name))
+        os.replace(file, f"{name}{PART}", src_dir_fd=folder, dst_dir_fd=self.fd)
+        self._parts[name] = status
+
     def publish(self) -> int:
-        """Rename all dumps to their names, once they are on the disk; return their size in bytes."""
+        """Rename all dumps to their names, once they are on the disk; return their size in bytes.
+
+        Files of earlier dumps go, whose databases are not dumped any more.
+        """
         size = 0
-        for name in self.parts:
+        for name, status in self._parts.items():
             fd = os.open(f"{name}{PART}", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd)
             try:
+                if not os.path.samestat(os.fstat(fd), status):
+                    raise TransferFailed(
+                        f"{os.fsdecode(self.path)}/{name}{PART} was exchanged by another process before it was "
+                        "complete. Find out which one writes there, and run the backup again"
+                    )
                 os.fsync(fd)
                 size += os.fstat(fd).st_size
             finally:
                 os.close(fd)
-        for name in self.parts:
+        for name in self._parts:
             os.replace(f"{name}{PART}", name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
+        for name in os.listdir(self.fd):
+            kind = os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_mode
+            if name != MARK and name not in self._parts and stat.S_ISREG(kind):
+                os.unlink(name, dir_fd=self.fd)
         os.fsync(self.fd)
         return size
 
 
-def find_files(root: int, patterns: Sequence[str]) -> list[str]:
+def open_source(place: DumpPlace, check: Callable[[bytes, os.stat_result], None] | None = None) -> tuple[bytes, int]:
+    """Return the real path of the source of a place, and its fd, which is the caller's. Raises TransferFailed.
+
+    ``check`` is that of open_held.
+    """
+    try:
+        root = real_path(os.fsencode(place.root))
+        return root, open_held(root, check=check)
+    except OSError as error:
+        raise TransferFailed(f"the source {place.root} cannot be opened: {error.strerror}") from error
+
+
+def find_files(root: int, patterns: Sequence[str]) -> Mapping[str, os.stat_result]:
     """Return the regular files below an open folder that patterns name, relative to it; no link is followed.
 
     ``*`` and ``?`` match within a name, also a dot at its beginning, as in the filter rules that leave these files out
-    of the transfer. Raises TransferFailed for a pattern that no file has.
+    of the transfer. Folders of dumps have none. Raises TransferFailed for a pattern that no file has, and for a link or
+    a special file that has one: the transfer would leave it out.
     """
-    found: dict[str, None] = {}
+    found: dict[str, os.stat_result] = {}
     for pattern in patterns:
-        matches = list(_matching(root, pattern.split("/"), ""))
+        matches = _matching(root, pattern.split("/"), "")
         if not matches:
             raise TransferFailed(f"no file matches {pattern} in the source. Correct files")
-        found.update(dict.fromkeys(matches))
-    return list(found)
+        found.update(matches)
+    return found
 
 
-def _matching(folder: int, parts: Sequence[str], above: str) -> list[str]:
+def _has_dumps(folder: int) -> bool:
+    try:
+        return os.stat(MARK, dir_fd=folder, follow_symlinks=False).st_uid in (0, os.geteuid())
+    except FileNotFoundError:
+        return False
+
+
+def _matching(folder: int, parts: Sequence[str], above: str) -> dict[str, os.stat_result]:
     matches = re.compile(
         "".join({"*": ".*", "?": "."}.get(letter, re.escape(letter)) for letter in parts[0]) + r"\Z", re.DOTALL
     ).match
-    found: list[str] = []
+    found: dict[str, os.stat_result] = {}
+    if _has_dumps(folder):
+        return found
     for name in sorted(os.listdir(folder)) if set("*?") & set(parts[0]) else [parts[0]]:
         if not matches(name):
             continue
         try:
-            kind = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
-            if len(parts) == 1 and stat.S_ISREG(kind):
-                found.append(above + name)
-            elif len(parts) > 1 and stat.S_ISDIR(kind):
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            is_folder = stat.S_ISDIR(status.st_mode)
+            if len(parts) == 1 and stat.S_ISREG(status.st_mode):
+                found[above + name] = status
+            elif len(parts) == 1 and not is_folder:
+                raise TransferFailed(
+                    f"{above}{name} is a link or a special file, so it is no SQLite database that can be copied, and "
+                    "the backup would have nothing of it. Correct files, so that they match databases alone"
+                )
+            elif len(parts) > 1 and is_folder:
                 below = os.open(name, DIRECTORY_FLAGS, dir_fd=folder)
                 try:
-                    found += _matching(below, parts[1:], f"{above}{name}/")
+                    found.update(_matching(below, parts[1:], f"{above}{name}/"))
                 finally:
                     os.close(below)
         except OSError as error:

@@ -64,7 +64,7 @@ def dump_mariadb(source: MariadbSource, made: MadeList) -> tuple[int, int]:
     server = server_options(source.defaults_file, source.socket)
     sizes = list_databases(source.user, server)
     names = choose(list(source.databases), sizes)
-    with DumpFolder(source.place, made) as folder:
+    with DumpFolder(source.place, made, account) as folder:
         folder.require_room(sum(sizes[name] for name in names), source.free_percent)
         for name in names:
             what = f"the dump of the MariaDB database {name}"

@@ -65,7 +65,7 @@ def dump_postgresql(source: PostgresqlSource, made: MadeList) -> tuple[int, int]
     sizes = list_databases(source.user, source.socket, source.port)
     names = choose(list(source.databases), sizes)
     level = [f"--compress={source.compress}"] if source.compress >= 0 else []
-    with DumpFolder(source.place, made) as folder:
+    with DumpFolder(source.place, made, account) as folder:
         folder.require_room(sum(sizes[name] for name in names), source.free_percent)
         if source.globals:
             program = [require_program("pg_dumpall"), "--globals-only", "--no-password"]

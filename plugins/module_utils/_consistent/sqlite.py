@@ -4,8 +4,8 @@
 
 """Copies of SQLite databases, made online by SQLite itself while other processes write, and checked.
 
-The copy is made as the owner of the database, by a process of its own: whoever owns the folder of a database could
-otherwise lead root elsewhere by links beside it.
+The copy is made as the owner of the database, by a process of its own. SQLite opens the database and the files beside
+it by their paths, so nobody but root and that owner may be able to exchange something on the way.
 """
 
 from __future__ import annotations
@@ -18,19 +18,35 @@ import sys
 from .._core.errors import TransferFailed
 from .._tree.descent import DIRECTORY_FLAGS
 from .._tree.dirfd import Root
-from .dump_folder import PART, DumpFolder, file_name, find_files
+from .._tree.held_root import open_held
+from .dump_folder import DumpFolder, describe_stranger, file_name, find_files, open_source
 from .made import TREE, MadeList
-from .programs import find_account, run_program
+from .programs import Account, find_account, run_program
 from .request import SqliteSource
 
 _WORK = b"copying"  # the folder in which the owner of a database makes its copy
 # A copy in parts begins again whenever another process writes. After a few times one whole copy is made, and who writes
 # to a database without a write-ahead log waits for it. The engine is sent without comments, also those in a text.
 _COPY = """\
-import sqlite3, sys, urllib.parse
+import os, sqlite3, sys, urllib.parse
 path = "file:" + urllib.parse.quote(sys.argv[1])
 class Restarted(Exception):
     pass
+def is_it(fd):
+    try:
+        found = os.fstat(fd)
+    except OSError:
+        return False
+    return [str(found.st_dev), str(found.st_ino)] == sys.argv[2:]
+def connect(mode):
+    source = sqlite3.connect(path + "?mode=" + mode, uri=True, timeout=60)
+    if not any(map(is_it, range(3, 64))):
+        sys.exit("it was exchanged while it was opened")
+    try:
+        return source, source.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+    except sqlite3.Error:
+        source.close()
+        raise
 class Counts:
     last = busy = restarts = 0
 def watch(status, remaining, _total):
@@ -43,11 +59,9 @@ def watch(status, remaining, _total):
         raise Restarted
 try:
     try:
-        source = sqlite3.connect(path + "?mode=rw", uri=True, timeout=60)
-        wal = source.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+        source, wal = connect("rw")
     except sqlite3.OperationalError:
-        source = sqlite3.connect(path + "?mode=ro", uri=True, timeout=60)
-        wal = source.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+        source, wal = connect("ro")
     target = sqlite3.connect("copy")
     try:
         source.backup(target, pages=-1 if wal else 2000, progress=watch, sleep=0.01)
@@ -68,13 +82,46 @@ except (sqlite3.Error, OSError) as error:
 
 def copy_sqlite(source: SqliteSource, made: MadeList) -> tuple[int, int]:
     """Copy databases; return how many, and their size in bytes. Raises TransferFailed."""
-    with DumpFolder(source.place, made, 0o711) as folder:
-        files = find_files(folder.root_fd, source.files)
-        found = {file: os.stat(file, dir_fd=folder.root_fd, follow_symlinks=False) for file in files}
+    root, fd = open_source(source.place)
+    try:
+        found = find_files(fd, source.files)
+    finally:
+        os.close(fd)
+    accounts = {status.st_uid: find_account(status.st_uid) for status in found.values()}
+    paths = {file: os.path.join(os.fsdecode(root), file) for file in found}
+    for file, status in found.items():
+        _require_trusted_way(paths[file], status, accounts[status.st_uid])
+    owner = accounts.popitem()[1] if len(accounts) == 1 else None
+    with DumpFolder(source.place, made, owner, 0o711) as folder:
         folder.require_room(sum(one.st_size for one in found.values()))
         for file, status in found.items():
-            _copy(folder, made, os.path.join(source.place.root, file), file_name(file, ""), status)
-        return len(files), folder.publish()
+            _copy(folder, made, paths[file], file_name(file, ""), status)
+        return len(found), folder.publish()
+
+
+def _require_trusted_way(path: str, status: os.stat_result, account: Account) -> None:
+    """Raise TransferFailed unless a path leads to the file of this status, and only root and its owner can exchange it.
+
+    Nobody else may add files beside it, such as a journal.
+    """
+    parent = os.fsencode(os.path.dirname(path))
+
+    def check(above: bytes, found: os.stat_result) -> None:
+        stranger = describe_stranger(found, account, allow_sticky=above != parent)
+        if stranger:
+            raise TransferFailed(
+                f"the SQLite database {path} is not copied, because {os.fsdecode(above)} {stranger}: a link there "
+                f"could lead the copy to a database of {account.name} elsewhere. Let all folders above it belong to "
+                f"root or {account.name}, and let nobody else write to them (chmod go-w)"
+            )
+
+    fd = open_held(parent, check=check)
+    try:
+        is_it = os.path.samestat(os.stat(os.path.basename(path), dir_fd=fd, follow_symlinks=False), status)
+    finally:
+        os.close(fd)
+    if not is_it:
+        raise TransferFailed(f"the SQLite database {path} was exchanged while it was looked at. Run the backup again")
 
 
 def _copy(folder: DumpFolder, made: MadeList, path: str, name: str, status: os.stat_result) -> None:
@@ -86,7 +133,7 @@ def _copy(folder: DumpFolder, made: MadeList, path: str, name: str, status: os.s
     try:
         if os.geteuid() == 0:
             os.fchown(work, account.uid, account.gid)
-        argv = [sys.executable, "-I", "-S", "-c", _COPY, path]
+        argv = [sys.executable, "-I", "-S", "-c", _COPY, path, str(status.st_dev), str(status.st_ino)]
         run_program(argv, account, f"the copy of the SQLite database {path}", cwd=work)
         # From here on its owner can do nothing to it.
         if os.geteuid() == 0:
@@ -100,8 +147,7 @@ def _copy(folder: DumpFolder, made: MadeList, path: str, name: str, status: os.s
             os.utime(fd, ns=(status.st_atime_ns, status.st_mtime_ns))
         finally:
             os.close(fd)
-        os.close(folder.create(name))
-        os.replace("copy", f"{name}{PART}", src_dir_fd=work, dst_dir_fd=folder.fd)
+        folder.take(name, work, "copy", copied)
     finally:
         os.close(work)
     _remove_work(folder)

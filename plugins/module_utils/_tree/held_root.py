@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from typing import TYPE_CHECKING, Any, Mapping, cast
+from typing import TYPE_CHECKING, Any, Callable, Mapping, cast
 
 from .._core.errors import TransferFailed
 from .._core.json_shape import WrongShape, as_object, check_members
@@ -62,9 +62,15 @@ def parse_probed(value: object) -> ProbedRoot:
     return cast(ProbedRoot, found)
 
 
-def open_held(root: bytes, probed: ProbedRoot | None = None, make: bool = False) -> int:
+def open_held(
+    root: bytes,
+    probed: ProbedRoot | None = None,
+    make: bool = False,
+    check: Callable[[bytes, os.stat_result], None] | None = None,
+) -> int:
     """Open a directory by its real path; with ``make`` what is missing on the way is made. The fd is the caller's.
 
+    ``check`` is called with the path and the status of each folder from "/" on, and may raise.
     Raises TransferFailed if something on the way is not what the probe found, and OSError if the way ends.
     """
     parts = [part for part in root.split(b"/") if part]
@@ -73,16 +79,23 @@ def open_held(root: bytes, probed: ProbedRoot | None = None, make: bool = False)
     fd = os.open(b"/", _WAY_FLAGS if parts else DIRECTORY_FLAGS)
     try:
         _require(fd, here, known, probed)
+        _call(check, b"/", fd)
         for number, part in enumerate(parts, 1):
             here += b"/" + part
             below = _enter(fd, part, here, DIRECTORY_FLAGS if number == len(parts) else _WAY_FLAGS, make)
             os.close(fd)
             fd = below
             _require(fd, here, known, probed)
+            _call(check, here, fd)
     except BaseException:
         os.close(fd)
         raise
     return fd
+
+
+def _call(check: Callable[[bytes, os.stat_result], None] | None, path: bytes, fd: int) -> None:
+    if check is not None:
+        check(path, os.fstat(fd))
 
 
 def _enter(fd: int, name: bytes, path: bytes, flags: int, make: bool) -> int:

@@ -11,9 +11,10 @@ import os
 import sqlite3
 import threading
 from pathlib import Path
-from typing import Iterator
+from typing import Any, Iterator
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._consistent import sqlite
 from ansible_collections.longhaul.fleet.plugins.module_utils._consistent.made import MadeList
 from ansible_collections.longhaul.fleet.plugins.module_utils._consistent.request import DumpPlace, SqliteSource
 from ansible_collections.longhaul.fleet.plugins.module_utils._consistent.sqlite import copy_sqlite
@@ -72,6 +73,38 @@ def test_a_copy_is_one_moment_of_a_database_in_use(tmp_path, mode):
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     made.undo()
     assert sorted(os.listdir(root)) == ["sub"]
+
+
+@pytest.mark.parametrize(("open_to_all", "mode"), [("src", 0o777), ("src/sub", 0o777), ("src/sub", 0o1777)])
+def test_a_database_that_others_can_exchange_is_not_copied(tmp_path, open_to_all, mode):
+    """They could lead the copy to another database of its owner by a link."""
+    (tmp_path / "src/sub").mkdir(parents=True)
+    (tmp_path / "dumps").mkdir()
+    with contextlib.closing(sqlite3.connect(tmp_path / "src/sub/app.db")) as database:
+        database.execute("CREATE TABLE t (x)")
+    (tmp_path / open_to_all).chmod(mode)
+    made = MadeList(str(tmp_path / "made"))
+    source = SqliteSource(DumpPlace(str(tmp_path), str(tmp_path / "dumps"), False), ["src/sub/app.db"])
+    with pytest.raises(TransferFailed, match=f"{open_to_all} is writable for all users: a link .*chmod go-w"):
+        copy_sqlite(source, made)
+    assert made.undo() == "" and os.listdir(tmp_path / "dumps") == []
+
+
+def test_another_database_than_the_one_found_is_not_copied(tmp_path, monkeypatch):
+    root = tmp_path / "src"
+    root.mkdir()
+    for name in ("app.db", "other.db"):
+        with contextlib.closing(sqlite3.connect(root / name)) as database:
+            database.execute("CREATE TABLE t (x)")
+    run = sqlite.run_program
+
+    def exchange(*arguments: Any, **options: Any) -> None:
+        os.replace(root / "other.db", root / "app.db")
+        run(*arguments, **options)
+
+    monkeypatch.setattr(sqlite, "run_program", exchange)
+    with pytest.raises(TransferFailed, match="copy of the SQLite database .*app.db failed: it was exchanged"):
+        copy(root, "app.db", work=tmp_path)
 
 
 def test_what_is_no_database_fails_and_leaves_nothing(tmp_path):
