@@ -131,7 +131,7 @@ def _clear(step: steps.Clear, _given: StepContext) -> Mapping[str, object]:
     folder = _folder(step)
     if folder.is_running():
         raise StateError(f"the job of {folder.transfer_id} on this side ({folder.side}) is still running")
-    folder.remove()
+    launcher.remove(folder)
     return {}
 
 

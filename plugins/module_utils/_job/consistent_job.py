@@ -45,8 +45,12 @@ def run_consistent(folder: JobFolder, _secrets: dict[str, str], reporter: Report
     except WrongShape as error:
         raise TransferFailed(f"the job's request cannot be read: {error}. Run the task again") from error
     signal.signal(signal.SIGTERM, _stop)
-    made = MadeList(folder.file(_LIST))
+    # A folder of dumps that it has locked tells this to others.
+    made = MadeList(
+        folder.file(_LIST), f"the backup to {folder.request.get('peer_name', '')} with the id {folder.transfer_id}"
+    )
     reporter.progress.phase = "preparing"
+    failure = ""
     try:
         reporter.set(state="running")
         prepare(request, made, reporter.progress)
@@ -54,11 +58,13 @@ def run_consistent(folder: JobFolder, _secrets: dict[str, str], reporter: Report
         _hold(request, reporter)
     except _StopRequest:
         pass
+    except TransferFailed as error:
+        failure = str(error)
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         left = made.undo()
-    if left:
-        raise TransferFailed(_tell_left(left))
+    if failure or left:
+        raise TransferFailed(". ".join([*([failure] if failure else []), *([left_over(left)] if left else [])]))
     reporter.set(state="finished")
     return 0
 
@@ -80,18 +86,19 @@ def run_load(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) ->
     return 0
 
 
-def undo_left(folder: JobFolder) -> None:
-    """Undo what a job that was killed has left. What cannot be removed stays in its list for the next time."""
-    MadeList(folder.file(_LIST)).undo()
+def undo_left(folder: JobFolder) -> str:
+    """Undo what a job has left, and return why something stays, which is in its list for the next time."""
+    return MadeList(folder.file(_LIST)).undo()
+
+
+def left_over(left: str) -> str:
+    """Return the failure for dumps and snapshots that stay; ``left`` says which ones, and why."""
+    return f"what was prepared for the backup cannot be removed: {left}. Remove it by hand"
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise _StopRequest
-
-
-def _tell_left(left: str) -> str:
-    return f"what was prepared for the backup cannot be removed: {left}. Remove it by hand"
 
 
 def _hold(request: ConsistentRequest, reporter: Reporter) -> None:

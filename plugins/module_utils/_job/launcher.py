@@ -140,6 +140,10 @@ def stop(folder: JobFolder, succeeded: bool, patience: float = 15.0) -> JobStatu
                 os.killpg(pid, signal.SIGKILL)
             watch(folder, (), patience)
     left = "" if folder.is_running() else clean_up(folder)
+    if left and folder.request.get("part") == CONSISTENT:
+        from .consistent_job import left_over
+
+        return {**folder.status, "state": "failed", "failure": left_over(left)}
     if left:
         return {**folder.status, "staging_left": True, "failure": str(staging_left(left))}
     return folder.status
@@ -149,7 +153,8 @@ def clean_up(folder: JobFolder) -> str:
     """Clear up after the dead job of a folder, whose request says what it made. Never call it while the job lives.
 
     A killed job leaves its one-time key, its daemon and that one's password, and its staging folder. Return why the
-    staging folder stays, though the transfer succeeded; empty if it is gone, or is of use to a rerun.
+    staging folder stays, though the transfer succeeded, or dumps and snapshots of a backup stay; empty if all is gone,
+    or is of use to a rerun.
     """
     request = folder.request
     if request.get("part") == BENCHMARK:
@@ -159,8 +164,7 @@ def clean_up(folder: JobFolder) -> str:
     if request.get("part") == CONSISTENT:
         from .consistent_job import undo_left
 
-        undo_left(folder)
-        return ""
+        return undo_left(folder)
     serve = request.get("serve") or {}
     if serve.get("ssh") == "system":
         _take_key_back(folder.transfer_id, serve)
@@ -175,6 +179,15 @@ def clean_up(folder: JobFolder) -> str:
     return _remove_staging(folder.transfer_id, request) if is_done else ""
 
 
+def remove(folder: JobFolder) -> None:
+    """Remove the folder of a dead job, unless it has the list of dumps and snapshots that cannot be removed yet.
+
+    Raises StateError.
+    """
+    if folder.request.get("part") != CONSISTENT or not clean_up(folder):
+        folder.remove()
+
+
 def remove_forgotten(now: float) -> None:
     """Remove what nobody came back for: folders of transfers, and leases; ``now``: seconds since 1970.
 
@@ -187,7 +200,7 @@ def remove_forgotten(now: float) -> None:
         with contextlib.suppress(OSError, StateError):  # another user of this root is at it, or it stays
             if folder.last_change() < now - _FORGOTTEN and not folder.is_running():
                 clean_up(folder)
-                folder.remove()
+                remove(folder)
 
 
 def _remove_staging(transfer_id: str, request: Request) -> str:

@@ -275,7 +275,8 @@ class UndoResult(NamedTuple):
 def undo(preparation: Preparation, runner: HostRunner) -> UndoResult:
     """Have the client undo what it has prepared. Raises HostFailed."""
     before, after = _ask(runner, preparation.poll, *steps.end(preparation.folder))[:2]
-    failure = _tell(after.failure) if before.alive and after.state == "failed" else ""
+    is_new = before.alive or after.failure != before.failure  # an earlier one was told when it failed
+    failure = _tell(after.failure) if is_new and after.state == "failed" else ""
     return UndoResult(before.alive and before.state == "serving", failure)
 
 

@@ -10,8 +10,9 @@ import os
 import time
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._consistent.made import MadeList
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.state_folder import StateError
-from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands, leases, state
+from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands, launcher, leases, state
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.launcher import remove_forgotten
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.held_root import describe
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.staging import Staging
@@ -43,6 +44,26 @@ def test_what_nobody_collected_for_long_goes(root):
     remove_forgotten(time.time())
     assert [os.path.exists(folder.path) for folder in (old, young, written)] == [False, True, True]
     assert sorted(path.name for path in root.iterdir()) == ["b" * 16, "c" * 16]
+
+
+def test_dumps_that_stay_are_told_and_not_forgotten(tmp_path):
+    """A job that had consistent sources was killed, and what it made cannot be removed yet."""
+    folder = made("a" * 16, 31)
+    folder.request = {"part": "consistent"}
+    (tmp_path / "dump/inside").mkdir(parents=True)
+    MadeList(folder.file("made")).add("file", os.fsencode(tmp_path), b"dump")
+    status = launcher.stop(folder, succeeded=True)
+    assert status["state"] == "failed" and f"cannot be removed: {tmp_path}/dump: " in status["failure"]
+    steps, given = [{"do": "clear", "id": folder.transfer_id, "side": "dest"}], commands.StepContext({}, "/none")
+    for name in (*os.listdir(folder.path), "."):
+        os.utime(folder.file(name), (0, 0))
+    remove_forgotten(time.time())
+    commands.run_steps(steps, given)
+    assert os.path.exists(folder.file("made"))
+    (tmp_path / "dump/inside").rmdir()
+    (tmp_path / "dump").rmdir()
+    commands.run_steps(steps, given)
+    assert not os.path.exists(folder.path)
 
 
 def test_what_runs_stays():

@@ -180,7 +180,16 @@ def test_sources_are_prepared(says, reason, asked, told):
     [
         ([READY, {"state": "finished"}], True, ""),
         ([READY, {"state": "failed", "failure": "stays"}], True, "stays"),
-        ([{"state": "failed", "alive": False}, {"state": "failed", "failure": "no room"}], False, ""),
+        (
+            [{"state": "failed", "alive": False, "failure": "no room"}, {"state": "failed", "failure": "no room"}],
+            False,
+            "",
+        ),
+        (
+            [{"state": "died", "alive": False, "failure": "killed"}, {"state": "failed", "failure": "stays"}],
+            False,
+            "stays",
+        ),
         ([{"state": "finished", "alive": False}, {}], False, ""),
         ([{"state": "died", "alive": False}, {}], False, ""),
     ],
