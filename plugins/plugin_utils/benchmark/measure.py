@@ -193,16 +193,16 @@ class _PairBenchmark:
     def _clean_up(self) -> float:
         """Stop both jobs and remove what is theirs, on the host that can be reached although the other cannot.
 
-        Return the seconds that Ansible took for the slower host, which it asked nothing else.
+        Return the seconds that Ansible took for the slower host, which it asked nothing else; 0 if it reached neither.
         """
         longest = 0.0
         for side, runner in self._runners.items():
             began = time.monotonic()
             try:
                 runner.run(*steps.end(self._folder(side)))
-            except HostFailed as error:
+                longest = max(longest, time.monotonic() - began)
+            except HostFailed as error:  # its seconds are those of a timeout, or of an error
                 self._say(f"the benchmark could not be cleaned up, which the next one on this host does: {error}")
-            longest = max(longest, time.monotonic() - began)
         return longest
 
     # Parts

@@ -6,9 +6,13 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark import measure
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.measure import (
     MeasureRequest,
     measure_pair,
@@ -131,6 +135,18 @@ def test_what_cannot_be_cleaned_up_is_said() -> None:
     with pytest.raises(HostFailed, match="busy"):
         pair.measure()
     assert "could not be cleaned up" in pair.said[-1]
+
+
+@pytest.mark.parametrize(("lost", "execution"), [((), 1.0), (("dest",), 1.0), (("source", "dest"), 0.0)])
+def test_a_host_that_is_lost_says_nothing_of_how_long_ansible_takes(
+    monkeypatch: pytest.MonkeyPatch, lost: Sequence[str], execution: float
+) -> None:
+    seconds = itertools.count()
+    monkeypatch.setattr(measure, "time", SimpleNamespace(time=lambda: 1.0, monotonic=lambda: float(next(seconds))))
+    pair = Pair([done(SOURCE), done(LINE)], [done(DEST), SERVING, done(PROCESSOR)])
+    for side in lost:
+        pair.hosts[side].answers["stop"] = [HostFailed("gone", side)]
+    assert pair.measure().execution == execution
 
 
 @pytest.mark.parametrize("asked", [{"seconds": 1.0}, {"bytes": 1 << 20}])
