@@ -81,6 +81,22 @@ def open_subvolume(source: BtrfsSource) -> tuple[bytes, int]:
     return path, fd
 
 
+def require_in_subvolume(source: BtrfsSource, subvolume: int, live: str) -> None:
+    """Raise TransferFailed if a live path is on another subvolume or file system than an open subvolume.
+
+    A path that is missing is the business of who reads it. Raises OSError.
+    """
+    try:
+        device = os.stat(live).st_dev
+    except FileNotFoundError:
+        return
+    if device != os.fstat(subvolume).st_dev:
+        raise TransferFailed(
+            f"{live} is on another subvolume or file system than {source.subvolume}, so the snapshot does not have it. "
+            "Give that subvolume an entry btrfs of its own, or back it up by another job"
+        )
+
+
 def _check(source: BtrfsSource, path: bytes, fd: int) -> None:
     if os.fstat(fd).st_ino != _ROOT_INODE:
         raise TransferFailed(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from typing import Sequence
 
 from .._core.context import Progress
 from .._core.disk_full import FULL, no_room
@@ -24,7 +25,7 @@ def prepare(request: ConsistentRequest, made: MadeList, progress: Progress) -> N
     """Make the sources: dumps first, so that a snapshot of the file system holds them. Raises TransferFailed."""
     for source in sorted(request.sources, key=lambda one: isinstance(one, BtrfsSource)):
         try:
-            files, size = _make(source, made)
+            files, size = _make(source, request, made)
         except OSError as error:
             if error.errno in FULL:
                 raise TransferFailed(no_room(error, "the folder of dumps")) from error
@@ -33,9 +34,21 @@ def prepare(request: ConsistentRequest, made: MadeList, progress: Progress) -> N
         progress.bytes_done += size
 
 
-def _make(source: Source, made: MadeList) -> tuple[int, int]:
+def find_read(source: BtrfsSource, request: ConsistentRequest) -> Sequence[str]:
+    """Return the live paths that the transfers read in the snapshot of a subvolume, and the folders of dumps in them.
+
+    Pure.
+    """
+    top = os.path.join(source.subvolume, source.name)
+    inside = [path for path in request.readers if path == top or path.startswith(f"{top}/")]
+    read = [os.path.normpath(os.path.join(source.subvolume, os.path.relpath(path, top))) for path in inside]
+    places = [one.place for one in request.sources if not isinstance(one, BtrfsSource)]
+    return [*read, *(place.into for place in places if place.root in read)]
+
+
+def _make(source: Source, request: ConsistentRequest, made: MadeList) -> tuple[int, int]:
     if isinstance(source, BtrfsSource):
-        return _make_snapshot(source, made)
+        return _make_snapshot(source, find_read(source, request), made)
     if isinstance(source, PostgresqlSource):
         return dump_postgresql(source, made)
     if isinstance(source, MariadbSource):
@@ -43,10 +56,12 @@ def _make(source: Source, made: MadeList) -> tuple[int, int]:
     return copy_sqlite(source, made)
 
 
-def _make_snapshot(source: BtrfsSource, made: MadeList) -> tuple[int, int]:
+def _make_snapshot(source: BtrfsSource, read: Sequence[str], made: MadeList) -> tuple[int, int]:
     """Make a snapshot of a subvolume; one that a run left whose list is lost has this job's own name, and goes."""
     path, fd = btrfs.open_subvolume(source)
     try:
+        for live in read:
+            btrfs.require_in_subvolume(source, fd, live)
         name = os.fsencode(source.name)
         made.add(SNAPSHOT, path, name)
         with contextlib.suppress(FileNotFoundError):
