@@ -49,6 +49,28 @@ def check_by_spec(given: Mapping[Any, Any], spec: Spec, guide: str = "", nested:
     return _Check(guide, nested).check(given, spec, "")
 
 
+def convert(value: Any, option: Option) -> Any:
+    """Return a checked value as the type of its option, with all inside of it; None if it is not given.
+
+    Dictionaries have no members that are not given. A path stays as it is written: it belongs to a host. Raises
+    TypeError or ValueError for a value of a wrong type.
+    """
+    kind = option.get("type", "str")
+    if value is None or kind == "raw":
+        return value
+    check = _CHECKS[kind][0] if kind in _CHECKS else str
+    if kind == "list":
+        element: Option = {**option, "type": option.get("elements", "raw")}
+        items: Any = value if isinstance(value, tuple) else check(value)
+        return [convert(item, element) for item in items]
+    if kind != "dict":
+        return check(value)
+    written: Any = value if isinstance(value, Mapping) else check(value)
+    spec = option.get("options") or {}
+    members = {name: convert(one, spec[name]) if name in spec else one for name, one in written.items()}
+    return {name: one for name, one in members.items() if one is not None}
+
+
 class WrittenJob(NamedTuple):
     """A job as the user wrote it, and what to call it."""
 

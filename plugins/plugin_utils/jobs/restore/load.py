@@ -12,11 +12,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...common.argument_spec import spec_of_role
 from ...common.paths import goes_back
 from ...hosts.host_runner import HostFailed, HostRunner
 from ...transfer import steps
 from ...transfer.status import parse_status
 from ...transfer.watching import watch
+from ..mistakes import convert
 
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import JobKey, Start
@@ -32,7 +34,7 @@ _PATIENCE = 300.0  # seconds for which the host may be out of reach
 def find_load_problems(written: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a sentence for each mistake in the variable restore_consistent. Pure."""
     found = []
-    for one in written:
+    for one in _convert_all(written):
         kinds = [name for name in KINDS if one.get(name) is not None]
         if len(kinds) != 1 or len(one) != 1:
             found.append(
@@ -50,20 +52,27 @@ def find_load_problems(written: Sequence[Mapping[str, Any]]) -> list[str]:
     return found
 
 
+def _convert_all(written: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return entries with their types: a text such as "false" is no."""
+    found: list[dict[str, Any]] = convert(written, spec_of_role("restore")["restore_consistent"])
+    return found
+
+
 def make_load(one: Mapping[str, Any], restored: str) -> Mapping[str, object]:
     """Return an entry of restore_consistent as the host takes it. Pure. ``restored`` is the folder with the dumps."""
-    ((kind, options),) = [(name, value) for name, value in one.items() if name in KINDS and value is not None]
+    (converted,) = _convert_all([one])
+    ((kind, options),) = [(name, value) for name, value in converted.items() if name in KINDS]
     suffix, owners = options.get("suffix"), options.get("owners")
     return {
         "kind": kind,
         "folder": os.path.normpath(os.path.join(restored, str(options.get("folder") or ""))),
         "databases": {str(name): str(new) for name, new in (options.get("databases") or {}).items()},
-        "suffix": SUFFIX if suffix is None else str(suffix),
-        "over": bool(options.get("over")),
-        "owners": True if owners is None else bool(owners),
+        "suffix": SUFFIX if suffix is None else suffix,
+        "over": options.get("over") or False,
+        "owners": True if owners is None else owners,
         "user": str(options.get("user") or _USERS[kind]),
         "socket": str(options.get("socket") or ""),
-        "port": int(options.get("port") or 0),
+        "port": options.get("port") or 0,
         "defaults_file": str(options.get("defaults_file") or ""),
     }
 

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -57,6 +57,10 @@ if TYPE_CHECKING:
     )
 
 T = TypeVar("T")
+_LOADED = (
+    ". The databases of those that are loaded exist now, and another run refuses to load over them: remove these "
+    "first, or name only the others in restore_consistent"
+)
 _CHANGES = ("files_created", "files_updated", "files_deleted", "attributes_changed")
 
 
@@ -120,8 +124,8 @@ class RestoreWorkflow:
             failure = failure_of_snapshot(result, target.dest)
             if failure:
                 raise TransferError(failure, result)
-            for load in () if self._check else options.consistent:
-                self._load(make_load(load, target.occupies))
+            self._load([make_load(load, target.occupies) for load in options.consistent])
+            result["changed"] = result["changed"] or bool(options.consistent)
         except ControllerGone:
             raise
         except FAILURES as error:
@@ -133,7 +137,8 @@ class RestoreWorkflow:
                 getattr(error, "details", None),
             ) from error
         warnings = result.get("warnings", [])
-        is_noted = not self._check and any(result.get(name) for name in _CHANGES)
+        has_changed = bool(options.consistent) or any(result.get(name) for name in _CHANGES)
+        is_noted = has_changed and not self._check
         unnoted = self._note_restore(snapshot.name, target) if is_noted else ""
         warnings = [*warnings, *([unnoted] if unnoted else [])]
         self._end(replace(report, state="restored", result=keep_result(result), warnings=warnings))
@@ -188,6 +193,8 @@ class RestoreWorkflow:
     def _note_restore(self, name: str, target: Target) -> str:
         """Enter the restore in the history of the snapshots; return why that failed, empty if it did not."""
         what = f"{self._request.path or 'all'} to {self._host.name}:{target.occupies}"
+        loaded = [kind for one in self._options.consistent for kind, load in one.items() if load is not None]
+        what += f", and dumps of {', '.join(loaded)} into its databases" if loaded else ""
         options = {"name": name, "why": what, "by": self._by}
         step: SnapshotStep = {"do": "snapshot", "action": "restored", "place": self._place, "options": options}
         try:
@@ -241,15 +248,21 @@ class RestoreWorkflow:
         )
         return fails_alone(session.run)
 
-    def _load(self, load: Mapping[str, object]) -> None:
+    def _load(self, loads: Sequence[Mapping[str, object]]) -> None:
         """Have the host load dumps that were restored. Raises TransferError, since all files are in place by then."""
-        try:
-            load_dumps(self._host, load, self._request.name, self._say_progress)
-        except ControllerGone:
-            raise
-        except HostFailed as error:
-            raise TransferError(f"all files are restored, and not all dumps are loaded: {error}") from error
-        self._say(f"Loaded the dumps of {load['kind']} on {self._host.name}")
+        for load in loads:
+            what = f"the dumps of {load['kind']} on {self._host.name}"
+            if self._check:
+                self._say(f"Would load {what}")
+                continue
+            try:
+                load_dumps(self._host, load, self._request.name, self._say_progress)
+            except ControllerGone:
+                raise
+            except HostFailed as error:
+                again = "" if all(one["over"] for one in loads) else _LOADED
+                raise TransferError(f"all files are restored, and not all dumps are loaded: {error}{again}") from error
+            self._say(f"Loaded {what}")
 
     # Reports
 

@@ -52,6 +52,9 @@ def test_what_a_host_is_asked_for():
     load = parse_load(make_load({"mariadb": {"folder": "x/y", "socket": "/s"}}, "/restored"))
     assert (load.kind, load.folder, load.user, load.socket) == ("mariadb", "/restored/x/y", "root", "/s")
     assert not load.over and load.suffix == "_restored"
+    texts = {"over": "no", "owners": "false", "port": "5433", "databases": None, "user": None}
+    load = parse_load(make_load({"postgresql": texts, "mariadb": None}, "/restored"))
+    assert (load.over, load.owners, load.port, load.databases, load.user) == (False, False, 5433, {}, "postgres")
 
 
 @pytest.mark.parametrize(
@@ -60,6 +63,7 @@ def test_what_a_host_is_asked_for():
         ({}, "give one of postgresql, mariadb"),
         ({"postgresql": {"folder": "../x"}}, "has '..' in it"),
         ({"mariadb": {"suffix": ""}}, "go over their own databases"),
+        ({"mariadb": {"suffix": "", "over": "false"}}, "go over their own databases"),
     ],
 )
 def test_what_is_wrong_is_said(entry, words):

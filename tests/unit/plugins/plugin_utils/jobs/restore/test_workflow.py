@@ -29,7 +29,14 @@ LISTED = {"snapshots": [SNAPSHOT]}
 INTACT = {"name": NAME, "kind": "directory", "checked": "contents", "problems": [], "problems_total": 0}
 FREE = {"overlaps": False, "dest": "/srv/data.back", "free": True}
 COUNTS = ("files_created", "files_updated", "files_deleted", "files_unchanged", "attributes_changed", "vanished")
-MADE = {**dict.fromkeys(COUNTS, 0), "bytes_total": 5, "bytes_apparent": 5, "bytes_sent": 5, "files_total": 2}
+MADE = {
+    **dict.fromkeys(COUNTS, 0),
+    "changed": True,
+    "bytes_total": 5,
+    "bytes_apparent": 5,
+    "bytes_sent": 5,
+    "files_total": 2,
+}
 RESULT = {**MADE, "duration": 1.0, "method": "stream", "encrypted": True, "verified": "checksum", "changes": ["+ a"]}
 
 
@@ -265,6 +272,33 @@ def test_an_interrupted_restore_of_a_file_never_writes_over_its_own_place(bench:
         (True, OWN),
         (False, BESIDE),
     ]
+
+
+LOADS = [{"postgresql": {}}, {"mariadb": {}}]
+
+
+def test_dumps_that_are_loaded_are_a_change_in_the_history(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[Any] = []
+    monkeypatch.setattr(workflow, "load_dumps", lambda _host, load, *_others: loaded.append(load["kind"]))
+    assert bench.run(check=True, consistent=LOADS)["changed"] and not loaded and not bench.noted
+    assert "Would load the dumps of mariadb on web1" in bench.shown
+    bench.results = [{**RESULT, "changed": False}]
+    assert bench.run(consistent=LOADS)["changed"] and loaded == ["postgresql", "mariadb"]
+    assert bench.noted[0]["why"].endswith(":/srv/data.back, and dumps of postgresql, mariadb into its databases")
+
+
+@pytest.mark.parametrize(("over", "again"), [(False, True), (True, False)])
+def test_what_is_loaded_already_is_told_where_another_run_would_refuse_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, over: bool, again: bool
+) -> None:
+    def load_one(_host: Any, load: Any, *_others: Any) -> None:
+        if load["kind"] == "mariadb":
+            raise HostFailed("no room", "web1")
+
+    monkeypatch.setattr(workflow, "load_dumps", load_one)
+    with pytest.raises(TransferError, match="not all dumps are loaded: web1: no room") as failed:
+        bench.run(consistent=[{kind: {"over": over}} for one in LOADS for kind in one])
+    assert ("exist now, and another run refuses to load over them: remove these" in str(failed.value)) == again
 
 
 def test_a_damaged_report_is_named(bench: Bench) -> None:
