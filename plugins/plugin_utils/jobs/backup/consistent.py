@@ -14,12 +14,14 @@ import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...common.argument_spec import spec_of_role
 from ...common.host_text import one_line
 from ...common.paths import goes_back, within
 from ...fleet.scheduler import Call, Pause
 from ...hosts.host_runner import HostRunner
 from ...transfer import steps
 from ...transfer.status import Status, parse_status
+from ..mistakes import convert
 
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import JobKey, Poll, Start
@@ -84,7 +86,7 @@ def plan_preparation(job: Mapping[str, Any], paths: Sequence[str], identity: str
     The job has no problems, and ``paths`` are its own, each with a slash at its end. ``identity`` names the job on the
     client.
     """
-    requests = [_request(*_kind_of(one), paths, identity) for one in job.get("consistent") or ()]
+    requests = [_request(*_kind_of(one), paths, identity) for one in _entries(job)]
     if not requests:
         return None
     return Preparation(
@@ -96,19 +98,31 @@ def plan_preparation(job: Mapping[str, Any], paths: Sequence[str], identity: str
     )
 
 
+def find_dump_folders(preparation: Preparation) -> list[str]:
+    """Return the folders of dumps on the client. Pure."""
+    return [str(source["into"]) for source in preparation.sources if source["kind"] != "btrfs"]
+
+
+def _entries(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the entries of ``consistent`` with their types: a text such as "no" is no, and one name is a list."""
+    option = spec_of_role("backup")["backup_jobs"]["options"]["consistent"]
+    found: list[dict[str, Any]] = convert(job.get("consistent") or (), option)
+    return found
+
+
 def _read_from(path: str, requests: Sequence[Mapping[str, object]]) -> str:
-    """Return the path that is read in the place of a path of the job."""
-    for request in requests:
-        subvolume = str(request.get("subvolume") or "")
-        if subvolume and within(os.path.normpath(path), subvolume):
-            snapshot = os.path.join(subvolume, str(request["name"]))
-            return os.path.normpath(os.path.join(snapshot, os.path.relpath(path, subvolume))) + "/"
-    return path
+    """Return the path that is read in the place of a path of the job: in the snapshot of the deepest subvolume."""
+    snapshots = {str(request["subvolume"]): str(request["name"]) for request in requests if request["kind"] == "btrfs"}
+    subvolume = max((one for one in snapshots if within(os.path.normpath(path), one)), key=len, default="")
+    if not subvolume:
+        return path
+    snapshot = os.path.join(subvolume, snapshots[subvolume])
+    return os.path.normpath(os.path.join(snapshot, os.path.relpath(path, subvolume))) + "/"
 
 
-def _kind_of(written: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+def _kind_of(entry: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     """Return the one kind of an entry of ``consistent``, with its options."""
-    ((kind, options),) = [(name, value) for name, value in written.items() if name in KINDS and value is not None]
+    ((kind, options),) = [(name, value) for name, value in entry.items() if name in KINDS]
     return kind, options
 
 
@@ -119,33 +133,28 @@ def _request(kind: str, options: Mapping[str, Any], paths: Sequence[str], identi
             "kind": kind,
             "subvolume": os.path.normpath(options["subvolume"]),
             "name": f".longhaul-{identity}",
-            "leave_out_nested": bool(options.get("leave_out_nested")),
+            "leave_out_nested": options.get("leave_out_nested") or False,
         }
     root, into = _place(kind, options, [os.path.normpath(path) for path in paths])
-    place = {"kind": kind, "root": root, "into": into, "keep": bool(options.get("keep"))}
+    place = {"kind": kind, "root": root, "into": into, "keep": options.get("keep") or False}
     if kind == "sqlite":
         return {**place, "files": [os.path.relpath(path, root) for path in map(os.path.normpath, options["files"])]}
-    named = [str(one) for one in options.get("databases") or ()]
+    named = options.get("databases") or []
     server = {
         **place,
         "databases": [] if named == ["all"] else named,
         "user": str(options.get("user") or ("postgres" if kind == "postgresql" else "root")),
         "socket": str(options.get("socket") or ""),
-        "free_percent": _number(options, "free_percent", 100),
+        "free_percent": options.get("free_percent", 100),
     }
     if kind == "mariadb":
         return {**server, "defaults_file": str(options.get("defaults_file") or "")}
-    roles = options.get("globals")
     return {
         **server,
-        "port": _number(options, "port", 0),
-        "compress": _number(options, "compress", -1),
-        "globals": True if roles is None else bool(roles),
+        "port": options.get("port", 0),
+        "compress": options.get("compress", -1),
+        "globals": options.get("globals", True),
     }
-
-
-def _number(options: Mapping[str, Any], name: str, default: int) -> int:
-    return default if options.get(name) is None else int(options[name])
 
 
 def _place(kind: str, options: Mapping[str, Any], paths: Sequence[str]) -> tuple[str, str]:
@@ -169,7 +178,9 @@ def _rules_of(request: Mapping[str, object], src: str) -> list[str]:
         rules.append(f"+ /{below}/***")
     files = request.get("files")
     if isinstance(files, list):
-        rules += [f"- /{file}{ending}" for file in files for ending in _BESIDE_SQLITE]
+        for name in (f"{file}{ending}" for file in files for ending in _BESIDE_SQLITE):
+            # A folder that has a wildcard's name is no database.
+            rules += [*([f"+ /{name}/"] if set(name) & set(_WILD) else []), f"- /{name}"]
     return rules
 
 
@@ -177,7 +188,7 @@ def find_consistent_problems(job: Mapping[str, Any], paths: Sequence[str]) -> li
     """Return a sentence for each mistake in the option ``consistent`` of a job with these paths. Pure."""
     found: list[str] = []
     places: dict[str, str] = {}
-    for one in job.get("consistent") or []:
+    for one in _entries(job):
         kinds = [name for name in KINDS if one.get(name) is not None]
         if len(kinds) != 1 or len(one) != 1:
             found.append(
@@ -210,16 +221,16 @@ def _problems_of(kind: str, options: Mapping[str, Any], paths: Sequence[str]) ->
     found = []
     into = str(options.get("into") or "")
     if kind == "sqlite":
-        found += _problems_of_files([str(one) for one in options.get("files") or ()], paths)
+        found += _problems_of_files(options.get("files") or (), paths)
     if goes_back(into) or set(into) & set(_WILD + _REFUSED):
         found.append(f"into is {into!r}: name a folder, without '..' and without any of {_WILD}[]\\")
     elif not found and paths:
         root, place = _place(kind, options, paths)
         if not within(place, root):
             found.append(f"into {place} is not in a src of the job, so the dumps would not be in the backup")
-    if options.get("free_percent") is not None and not 0 <= int(options["free_percent"]) <= 1000:
+    if not 0 <= options.get("free_percent", 100) <= 1000:
         found.append(f"free_percent is {options['free_percent']}: give per cent, from 0 to 1000")
-    if options.get("compress") is not None and not 0 <= int(options["compress"]) <= 9:
+    if not 0 <= options.get("compress", 0) <= 9:
         found.append(f"compress is {options['compress']}: give a level from 0 to 9")
     return found
 

@@ -24,9 +24,9 @@ from ..job_options import find_transfer_problems, passed_on, spec_with_jobs
 from ..mistakes import check_by_spec, check_jobs, find_misspelt, refuse_variables
 from ..notify import find_notify_problems
 from ..selection import at_most, explain_missing, read_names
-from .consistent import find_consistent_problems
+from .consistent import find_consistent_problems, find_dump_folders
 from .drill import read_drill
-from .jobs import OF_ONE_JOB, SET_BY_ROLE, Groups, clients, find_used_folders, given_paths, make_runs, paths
+from .jobs import OF_ONE_JOB, SET_BY_ROLE, Groups, Run, clients, find_used_folders, given_paths, make_runs, paths
 
 HOOK_HOSTS = ("client", "repository", "localhost")
 _HOOK_KINDS = ("command", "module", "tasks")
@@ -113,6 +113,7 @@ def find_problems(
         found += one.tell(own)
     if not found:
         found += _about_drill_folders(sound, groups)
+        found += _about_shared_dumps(make_runs([job for job in sound if job.get("consistent")], groups))
     known = {word for run in seen for word in (run, *run.split("/", 1))}
     return [
         *at_most(found),
@@ -320,6 +321,23 @@ def _about_drill_folders(jobs: Sequence[Mapping[str, Any]], groups: Groups) -> l
         for used in find_used_folders(runs, drill.host)
         if within(drill.path, used)
     ]
+
+
+def _about_shared_dumps(runs: Sequence[Run]) -> list[str]:
+    """Return which jobs have their dumps in one folder of a client, where the end of one removes those of the other."""
+    taken: dict[str, list[tuple[str, str]]] = {}
+    found = []
+    for run in runs:
+        own = find_dump_folders(run["consistent"]) if run["consistent"] else []
+        for into in own:
+            found += [
+                f"job {run['name']}: consistent has dumps in {into} on {run['host']}, and job {name} in {other}. Each "
+                "removes or replaces those of the other: set into of one of them to another folder in its src"
+                for name, other in taken.get(run["host"], ())
+                if within(into, other) or within(other, into)
+            ]
+        taken.setdefault(run["host"], []).extend((run["name"], into) for into in own)
+    return found
 
 
 def _about_transfer(job: Mapping[str, Any], _groups: Groups) -> list[str]:

@@ -44,17 +44,33 @@ def test_dumps_are_in_the_first_path_and_taken_whatever_is_left_out():
     assert found.read == {path: path for path in PATHS}
 
 
+def test_nested_values_are_read_as_their_types_say():
+    wanted = {"databases": "all", "keep": "no", "globals": "false", "port": "5433", "compress": "0", "user": None}
+    found = planned({"postgresql": wanted}, {"sqlite": {"files": "/etc/b.db", "keep": "yes"}, "btrfs": None})
+    postgresql, sqlite = parse_consistent(found.start("vault")["request"]).sources
+    assert (postgresql.databases, postgresql.place.keep, postgresql.globals) == ([], False, False)
+    assert (postgresql.port, postgresql.compress, postgresql.user) == (5433, 0, "postgres")
+    assert sqlite.files == ["b.db"] and sqlite.place.keep
+    found = planned(
+        {"postgresql": {"databases": "shop,users"}}, {"btrfs": {"subvolume": "/", "leave_out_nested": "no"}}
+    )
+    postgresql, btrfs = parse_consistent(found.start("vault")["request"]).sources
+    assert postgresql.databases == ["shop", "users"] and btrfs.leave_out_nested is False
+    wrong = {"sqlite": {"files": "/var/b.db"}}
+    assert "not in one src" in find_consistent_problems({"consistent": [wrong]}, ["/etc"])[0]
+
+
 def test_live_files_of_sqlite_are_left_out_where_they_are():
     found = planned({"sqlite": {"files": ["/etc/app/*.db"], "keep": True}})
     (source,) = parse_consistent(found.start("vault")["request"]).sources
     assert source.files == ["app/*.db"] and source.place == ("/etc", "/etc/.longhaul-dumps/sqlite", True)
     assert found.rules["/srv/data/"] == []
     assert found.rules["/etc/"][2:] == [
-        "- /app/*.db",
-        "- /app/*.db-wal",
-        "- /app/*.db-shm",
-        "- /app/*.db-journal",
+        *("+ /app/*.db/", "- /app/*.db", "+ /app/*.db-wal/", "- /app/*.db-wal"),
+        *("+ /app/*.db-shm/", "- /app/*.db-shm", "+ /app/*.db-journal/", "- /app/*.db-journal"),
     ]
+    found = planned({"sqlite": {"files": ["/etc/app.db"]}})
+    assert found.rules["/etc/"][2:] == ["- /app.db", "- /app.db-wal", "- /app.db-shm", "- /app.db-journal"]
 
 
 @pytest.mark.parametrize(
@@ -71,6 +87,11 @@ def test_a_snapshot_is_read_in_the_place_of_the_live_tree(subvolume, read):
     assert found.read["/etc/"] == ("/.longhaul-abc/etc/" if subvolume == "/" else "/etc/")
     request = parse_consistent(found.start("vault")["request"])
     assert request.sources == [(subvolume, ".longhaul-abc", False)] and request.readers[0] == read.rstrip("/")
+
+
+def test_the_snapshot_of_the_deepest_subvolume_is_read():
+    entries = [{"btrfs": {"subvolume": one, "leave_out_nested": True}} for one in ("/", "/srv/data", "/srv")]
+    assert planned(*entries).read == {"/srv/data/": "/srv/data/.longhaul-abc/", "/etc/": "/.longhaul-abc/etc/"}
 
 
 def test_a_transfer_reads_what_is_prepared_and_check_mode_the_live_tree():

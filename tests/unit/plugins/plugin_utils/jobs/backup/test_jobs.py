@@ -61,6 +61,24 @@ def test_good_jobs_have_no_problem(jobs):
     assert find_problems(jobs, GROUPS) == []
 
 
+def test_no_two_jobs_have_their_dumps_in_one_folder_of_a_client():
+    elsewhere = {"host": "db", "path": "/srv/backup"}
+    dumps = [{"postgresql": {}}, {"mariadb": {}}]
+    jobs = [
+        job(host=None, hosts=["web"], consistent=dumps),
+        job(name="more", host="web2", consistent=dumps[:1], repository=elsewhere),
+    ]
+    (problem,) = find_problems(jobs, GROUPS)
+    for words in ("job more: ", "/srv/data/.longhaul-dumps/postgresql on web2, and job data in", "set into"):
+        assert words in problem
+    jobs[1]["consistent"] = [{"sqlite": {"files": ["/srv/data/a.db"], "into": ".longhaul-dumps"}}]
+    assert len(find_problems(jobs, GROUPS)) == 2
+    jobs[1]["consistent"] = [{"postgresql": {"into": "own"}}, {"btrfs": {"subvolume": "/srv"}}]
+    assert find_problems(jobs, GROUPS) == []
+    jobs[1]["consistent"], jobs[1]["host"] = dumps, "db"
+    assert find_problems(jobs, GROUPS) == []
+
+
 @pytest.mark.parametrize(
     "jobs, words",
     [
