@@ -34,14 +34,16 @@ _FS_IOC_SETFLAGS = _WRITE | struct.calcsize("l") << 16 | ord("f") << 8 | 2
 _FS_IMMUTABLE_FL = 0x10
 _FLAGS = struct.Struct("=I4x")
 _HAVE_NONE = (errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+_DENIED = (errno.EPERM, errno.EACCES)
 
 
 def make_read_only(series: Series) -> tuple[bool, list[str]]:
     """Make the trees of all complete snapshots with ``read_only`` immutable; return whether any was not, and warnings.
 
-    Where that fails, the first snapshot tells why. The lock is the caller's.
+    Where that fails, the first such snapshot tells why. The lock is the caller's.
     """
     changed = False
+    warnings: list[str] = []
     for name in series.named():
         with contextlib.suppress(Refused, FileNotFoundError), series.snapshot(name) as snapshot:
             if not snapshot.facts().read_only:
@@ -54,31 +56,41 @@ def make_read_only(series: Series) -> tuple[bool, list[str]]:
                     series.step("read-only")
                     _set_all(tree, True)
             except OSError as error:
-                return changed, [
+                warnings.append(
                     f"read_only is set, and the folders of {name} in {series.path} cannot be made immutable: "
                     f"{_why(error)}. The snapshot is complete, and can be changed as without read_only"
-                ]
-    return changed, []
+                )
+                if error.errno in (*_HAVE_NONE, errno.EPERM):  # it would fail in all of them
+                    break
+    return changed, warnings[:1]
 
 
 def make_writable(snapshot: SnapshotFolder) -> None:
-    """Take the flags off before a snapshot is removed, if it may have any. Raises OSError."""
+    """Take the flags off before a snapshot is removed, if it may have any. Raises OSError.
+
+    What this user may not open or change keeps its flag: whether it is in the way, the removal says.
+    """
     try:
         if not snapshot.facts().read_only:
             return
     except Refused:  # the file is gone or damaged
         pass
-    with contextlib.suppress(FileNotFoundError), snapshot.tree() as tree:
-        try:
+    try:
+        with snapshot.tree() as tree:
             _set_all(tree, False)
-        except OSError as error:
-            if error.errno not in _HAVE_NONE:  # where no folder can have a flag
-                raise
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, *_HAVE_NONE, *_DENIED):  # where no folder can have a flag
+            raise
 
 
 def _set_all(tree: Root, is_immutable: bool) -> None:
-    """Set the flag of all folders of a tree, or take it off where they can be listed. Raises OSError."""
+    """Set the flag of all folders of a tree, or take it off where that is permitted. Raises OSError.
+
+    The root has the flag only while all others have it: it gets it last, and loses it first.
+    """
     top = os.fstat(tree.fd).st_dev
+    if not is_immutable:
+        _set(tree.fd, False)
 
     def fail(_path: bytes, error: OSError) -> None:
         if is_immutable:
@@ -86,12 +98,17 @@ def _set_all(tree: Root, is_immutable: bool) -> None:
 
     for entry in walk(tree.fd, one_file_system=True, on_error=fail):
         if entry.type == DIRECTORY and entry.path and entry.dev == top:
-            fd = tree.open_directory(entry.path)
             try:
-                _set(fd, is_immutable)
-            finally:
-                os.close(fd)
-    _set(tree.fd, is_immutable)
+                fd = tree.open_directory(entry.path)
+                try:
+                    _set(fd, is_immutable)
+                finally:
+                    os.close(fd)
+            except OSError as error:
+                if is_immutable or error.errno not in _DENIED:
+                    raise
+    if is_immutable:
+        _set(tree.fd, True)
 
 
 def _flags(fd: int) -> int:
@@ -111,6 +128,6 @@ def _set(fd: int, is_immutable: bool) -> None:
 def _why(error: OSError) -> str:
     if error.errno in _HAVE_NONE:
         return "the file system has no such flag (ext4, XFS and btrfs on Linux have it)"
-    if error.errno in (errno.EPERM, errno.EACCES):
+    if error.errno in _DENIED:
         return "only root may do that (with the capability CAP_LINUX_IMMUTABLE, which containers often lack)"
     return error.strerror or str(error)

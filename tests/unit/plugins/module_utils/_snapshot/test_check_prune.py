@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import errno
 import glob
+import json
 import os
 import shutil
 
@@ -19,6 +21,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.listing i
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.policy import Policy
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.prune import prune
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree import xattr
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.dirfd import Root
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import (
     DAY,
     NOON,
@@ -291,6 +294,25 @@ def test_trees_with_folders_that_forbid_their_owner_are_removed(bench):
     assert bench.names() == [".lock", TWO, "latest"]
 
 
+def test_a_folder_that_forbids_its_owner_keeps_no_read_only_snapshot(bench, monkeypatch):
+    real = Root.open_directory
+
+    def open_directory(self, path):
+        if path == b"closed":  # as for any user but root
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(self, path)
+
+    bench.write("closed/file", b"1")
+    bench.backup()
+    bench.backup()
+    bench.path(ONE, "data/closed").chmod(0)
+    facts = bench.path(ONE, names.FACTS)
+    facts.write_text(json.dumps({**json.loads(facts.read_text()), "read_only": True}))
+    monkeypatch.setattr(Root, "open_directory", open_directory)
+    pruned(bench, last=1)
+    assert bench.names() == [".lock", TWO, "latest"]
+
+
 def test_the_base_of_an_unfinished_snapshot_stays(three):
     with three.series() as series:
         begin(series, "run", three.now)
@@ -311,8 +333,6 @@ def test_the_last_complete_snapshot_stays_whatever_the_clock_says(bench):
 
 
 def test_what_cannot_be_removed_is_said_and_tried_again(three, monkeypatch):
-    from ansible_collections.longhaul.fleet.plugins.module_utils._tree.dirfd import Root
-
     def fail(self, path, **options):
         raise PermissionError(1, "Operation not permitted", f"{os.fsdecode(path)}/data/immutable")
 

@@ -174,6 +174,44 @@ def test_where_it_cannot_be_a_warning_says_so(bench, monkeypatch, code, words):
             assert prune(series, Policy(last=1), bench.now).removed == [FIRST]
 
 
+def test_one_that_cannot_be_keeps_no_other_from_it(bench, monkeypatch):
+    fill(bench)
+    bench.backup(read_only=True)
+    bench.backup(read_only=True)
+    flags_off(bench.folder)
+    real, inode = read_only._set, bench.path(FIRST, "data/d").stat().st_ino
+
+    def fail(fd, is_immutable):
+        if os.fstat(fd).st_ino == inode:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        real(fd, is_immutable)
+
+    monkeypatch.setattr(read_only, "_set", fail)
+    with bench.series() as series:
+        changed, (warning,) = read_only.make_read_only(series)
+    assert changed and FIRST in warning and all(map(is_immutable, folders(bench, SECOND)))
+
+
+def test_the_root_loses_its_flag_first(bench, monkeypatch):
+    fill(bench)
+    bench.backup(read_only=True)
+    real, left = read_only._set, [2]
+
+    def stop(fd, is_immutable):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        real(fd, is_immutable)
+
+    with bench.series() as series:
+        with monkeypatch.context() as patched, series.snapshot(FIRST) as snapshot, pytest.raises(KeyboardInterrupt):
+            patched.setattr(read_only, "_set", stop)
+            read_only.make_writable(snapshot)
+        assert not is_immutable(bench.path(FIRST, "data"))
+        assert read_only.make_read_only(series) == (True, [])
+    assert all(map(is_immutable, folders(bench, FIRST)))
+
+
 def test_flags_of_others_are_left_alone(bench):
     fill(bench)
     bench.backup()
