@@ -43,6 +43,7 @@ MOST_FILES = 5000  # of a drill: all their names are sent to both hosts
 PREFIX = "longhaul-drill-"
 NEWEST, RANDOM = "newest", "random"  # snapshots to choose
 _MARKER = ".longhaul-drill.json"
+_OLD = 86400  # seconds, after which nobody is about to put a marker into an empty scratch folder
 _BLOCK = 4096  # bytes that each entry may take besides its contents
 _MARGIN, _MARGIN_SHARE = 1 << 30, 10  # bytes that stay free, or this part of the file system if that is less
 
@@ -199,7 +200,7 @@ def make_scratch(place: str, name: str, owner: str, avoid: Sequence[str]) -> Scr
                     f"{place} leads into {folder}, which is a repository or a source of a backup. Name another folder "
                     "for drills (into)"
                 )
-        removed = [one for one in _leftovers(fd, owner) if _remove(fd, one, owner)]
+        removed = [one for one in _leftovers(fd, owner) if _remove(fd, one, owner)] + _remove_empty(fd)
         status = os.fstatvfs(fd)
         total, free = (count * status.f_frsize for count in (status.f_blocks, status.f_bavail))
         room = usable_room(total, free)
@@ -282,6 +283,19 @@ def _leftovers(place_fd: int, owner: str) -> list[str]:
                 os.close(fd)
                 found.append(name)
     return found
+
+
+def _remove_empty(place_fd: int) -> list[str]:
+    """Remove empty scratch folders of this user, which a kill left before the marker came or behind its removal."""
+    removed = []
+    for name in sorted(os.listdir(place_fd)):
+        if name.startswith(PREFIX):
+            with contextlib.suppress(OSError):  # it is no folder, or not empty
+                status = os.stat(name, dir_fd=place_fd, follow_symlinks=False)
+                if status.st_uid == os.geteuid() and status.st_mtime < time.time() - _OLD:
+                    os.rmdir(name, dir_fd=place_fd)
+                    removed.append(name)
+    return removed
 
 
 def _open_own(place_fd: int, name: str, owner: str) -> int | None:

@@ -171,6 +171,19 @@ def test_a_removal_that_was_killed_is_continued(filled, place):
     assert make_scratch(str(place), f"{drill.PREFIX}new", "mine", []).removed == [NAME]
 
 
+def test_empty_scratch_folders_go_after_a_day(place):
+    for name in ("old", "new", "filled"):
+        (place / f"{drill.PREFIX}{name}").mkdir()
+    (place / "other").mkdir()
+    (place / f"{drill.PREFIX}filled" / "file").touch()
+    os.symlink(place / "other", place / f"{drill.PREFIX}link")
+    for name in set(os.listdir(place)) - {f"{drill.PREFIX}new"}:
+        os.utime(place / name, (1, 1), follow_symlinks=False)
+    before = set(os.listdir(place))
+    assert make_scratch(str(place), NAME, "mine", []).removed == [f"{drill.PREFIX}old"]
+    assert set(os.listdir(place)) == before - {f"{drill.PREFIX}old"} | {NAME}
+
+
 @pytest.mark.parametrize("inside", ["repository", "repository/below", "link"])
 def test_a_place_in_a_repository_is_refused(tmp_path, inside):
     (tmp_path / "repository/below").mkdir(parents=True)
