@@ -90,7 +90,7 @@ def parse_hold(value: object) -> Hold:
     return hold
 
 
-def parse_until(text: str, now: int) -> int | None:
+def parse_until(text: str) -> int | None:
     """Return when a hold ends: behind the day of a date, at a time, or never (None). Raises Refused."""
     if text == FOREVER:
         return None
@@ -106,11 +106,6 @@ def parse_until(text: str, now: int) -> int | None:
         ) from None
     if end > _LAST_SECOND:
         raise Refused(f"until is {text!r}, which is too late for a calendar: write {FOREVER}")
-    if end <= now:
-        raise Refused(
-            f"until is {text!r}, which is past: this host says that it is {_iso(now)}. Write a later date, or set the "
-            "clock that is wrong (timedatectl)"
-        )
     return end
 
 
@@ -167,11 +162,16 @@ def protect(series: Series, name: str, until: str, reason: str, now: int, *, che
 
     A hold can be made longer, and not shorter. Raises Refused.
     """
-    end, why = parse_until(until, now), parse_reason(reason, "protect")
+    end, why = parse_until(until), parse_reason(reason, "protect")
     with _open(series, name) as snapshot:
         found = hold_of(snapshot)
         if found is not None and (found.until, found.reason) == (end, why):
             return False
+        if end is not None and end <= now:
+            raise Refused(
+                f"until is {until!r}, which is past: this host says that it is {_iso(now)}. Write a later date, or set "
+                "the clock that is wrong (timedatectl)"
+            )
         if found is not None and (end is not None and (found.until is None or end < found.until)):
             raise Refused(
                 f"{name} is {found.describe()}. An earlier end would release it sooner: unprotect it first, with a "
