@@ -416,9 +416,12 @@ def _summary(problems: list[Problem], total: int) -> str:
             what += f" (intact in {', '.join(problem.intact_in)})"
         texts.append(what)
     more = f"; and {total - len(texts)} more" if total > len(texts) else ""
+    repairing = ""
+    if any(problem.kind in REPAIRABLE and problem.in_doubt for problem in problems):
+        repairing = ". Then replace damaged files by those of other snapshots that have them intact (action: repair)"
     return (
         f"the snapshots are not as they were, {counted(total, 'problem', 'problems')}: {'; '.join(texts)}{more}. Save "
-        "what is intact elsewhere first, then look into the system's log for errors of the disk"
+        f"what is intact elsewhere first, and look into the system's log for errors of the disk{repairing}"
     )
 
 
