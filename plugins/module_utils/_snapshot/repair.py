@@ -175,14 +175,27 @@ class _Repair:
         for tree in self._trees:
             with contextlib.suppress(ManifestError, OSError):  # nothing says what its files must be
                 tree.read_records(paths)
-        if not self._check:
+        if self._check:
+            self._replace_all()
+            return
+        try:
             for tree in {tree.name: tree for found in self._names.values() for tree, _path in found}.values():
                 make_writable(tree.folder)
             for tree in self._trees:
                 if tree.damaged:
                     make_writable(tree.folder)
             self._open_folder(stack)
-        # Folders at last: what is put into them changes their times.
+            self._replace_all()
+            self._series.step("repaired")
+            for tree in self._trees:
+                tree.write_checked()
+            self._note()
+            self.clean_up()
+        finally:  # an error must not leave folders without their flags
+            self._problems += make_read_only(self._series)[1]
+
+    def _replace_all(self) -> None:
+        """Repair each damaged entry. Folders come last: what is put into them changes their times."""
         for do in (self._repair_file, self._repair_folder):
             for tree in self._trees:
                 for path in sorted(tree.damaged, reverse=True):
@@ -191,13 +204,6 @@ class _Repair:
                             do(tree, path, tree.records[path])
                         except (OSError, ValueError) as error:
                             self._problems.append(f"'{escape(path)}' in {tree.name}: {error}")
-        if not self._check:
-            self._series.step("repaired")
-            for tree in self._trees:
-                tree.write_checked()
-            self._note()
-            self.clean_up()
-            self._problems += make_read_only(self._series)[1]
 
     def outcome(self) -> RepairOutcome:
         """Return what was done."""
@@ -255,12 +261,13 @@ class _Repair:
     def _repair_folder(self, tree: _Tree, path: bytes, record: EntryRecord) -> None:
         """Set the metadata of a folder again, such as the time that changed when a file was removed from it."""
         there = tree.root.lstat(path, xattrs=True)
-        if there is None or not record.entry.type == there.type == DIRECTORY or self._check:
+        if there is None or not record.entry.type == there.type == DIRECTORY:
             return
-        parent, name = tree.root.open_parent(path)
-        metadata.apply(parent, name, record.entry, there, _PRESERVE)
-        found = tree.root.lstat(path, xattrs=True)
-        if found is not None and _describes(tree, found, record):
+        if not self._check:
+            parent, name = tree.root.open_parent(path)
+            metadata.apply(parent, name, record.entry, there, _PRESERVE)
+            there = tree.root.lstat(path, xattrs=True)
+        if self._check or (there is not None and _describes(tree, there, record)):
             tree.intact.add(path)
 
     def _is_intact(self, tree: _Tree, there: Entry, record: EntryRecord) -> bool:

@@ -248,11 +248,21 @@ def test_an_intact_file_stays_though_a_check_had_doubts(pair):
 def test_the_action_says_what_is_wanted_and_a_check_that_a_repair_may_help(pair):
     place, nobody = (str(pair.first.repository), "web1", "data"), Holders(lambda path: None, lambda path: None)
     rot(pair.first.path(ONE, "data/folder/file2"))
-    assert do_action("check", place, {}, nobody).is_repairable
+    found = do_action("check", place, {}, nobody)
+    assert found.is_repairable and "(action: repair)" in found.failed
     done = do_action("repair", place, {}, nobody).result
     assert done["wanted"] == [{"path": "folder/file2", "snapshots": [ONE, TWO], "size": 9}] and done["left"] == 2
     os.unlink(pair.first.path(ONE, "manifest"))
     assert not do_action("check", place, {}, nobody).is_repairable
+
+
+def test_check_mode_says_that_a_folder_would_be_repaired(pair):
+    os.utime(pair.first.path(TWO, "data/folder"), (NOON, NOON))
+    assert find_damage(pair.first) == ["folder"]
+    predicted = run_repair(pair.first, check=True)
+    assert (predicted.changed, predicted.left) == (True, 0) and find_damage(pair.first) == ["folder"]
+    assert run_repair(pair.first)[:4] == predicted[:4] and find_damage(pair.first) == []
+    assert not run_repair(pair.first, check=True).changed
 
 
 def test_holes_and_metadata_are_those_of_the_manifest(pair):

@@ -13,6 +13,7 @@ import shutil
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import finish as finish_module
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names, read_only
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import repair as repair_module
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.check_run import check
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.listing import listing
@@ -29,6 +30,7 @@ from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapsho
     Bench,
     contents,
     no_step,
+    rot,
 )
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.test_kill import each_kill
 
@@ -121,6 +123,22 @@ def test_a_file_in_it_is_repaired(bench):
         done = repair(series, bench.now)
         assert [one.path for one in done.repaired] == ["d/b"] and done.left == 0 and done.problems == []
     assert damaged.read_bytes() == b"d/b" and damaged.stat().st_mtime_ns == times.st_mtime_ns
+    assert all(map(is_immutable, folders(bench, FIRST)))
+
+
+def test_a_repair_that_fails_leaves_the_folders_immutable(bench, monkeypatch):
+    fill(bench)
+    bench.backup(read_only=True)
+    rot(bench.path(FIRST, "data/d/b"))
+
+    def fail(*_given):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(repair_module._Tree, "write_checked", fail)
+    with bench.series() as series:
+        check(series, "contents", bench.now)
+        with series.lock("test"), pytest.raises(OSError, match="No space left"):
+            repair(series, bench.now)
     assert all(map(is_immutable, folders(bench, FIRST)))
 
 
