@@ -18,7 +18,7 @@ from .._core.counted import counted
 from . import names, policy, rsnapshot, subset, time_zones
 from .adopt import adopt
 from .audit import audit
-from .begin import Begun, begin
+from .begin import Begun, begin, finished_by, unfinished_facts, unfinished_writer
 from .check import STRUCTURE, Problem, Report
 from .check_run import check
 from .differences import DiffResult, diff
@@ -439,6 +439,21 @@ def _refuse_other_disk(place: tuple[str, str, str], expects: int) -> None:
     )
 
 
+def _refuse_full_disk(place: tuple[str, str, str], run: str, least: str, holders: Holders) -> None:
+    """Refuse to begin where too little is free; what this run or a transfer at work has begun may go on."""
+    repository, host, job = place
+    with Series(repository, host, job) as series:
+        if finished_by(series, run) is not None:
+            return
+        if series.has(names.UNFINISHED):
+            facts = unfinished_facts(series)
+            if facts is not None and facts.run == run:
+                return
+            if unfinished_writer(series, lambda path: holders.writer(os.fsencode(os.path.realpath(path)))):
+                return
+    refuse_too_full(repository, least)
+
+
 def do_action(
     action: str,
     place: tuple[str, str | None, str | None],
@@ -471,7 +486,7 @@ def do_action(
         if action == "begin" and options["expects"]:
             _refuse_other_disk((repository, host, job), options["expects"])
         if action == "begin" and options["min_free"]:
-            refuse_too_full(repository, options["min_free"])
+            _refuse_full_disk((repository, host, job), options["run"], options["min_free"], holders)
         with Series(repository, host, job, create=changes and action in ("begin", "adopt_rsnapshot")) as series:
             now = int(time.time())
             series.by = options["by"]

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.actions import Holders, do_action
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Busy, Refused
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.room import (
     LeastFree,
     Room,
@@ -68,3 +69,24 @@ def test_nothing_is_begun_where_too_little_is_free(bench):
             do_action("begin", place, {"run": "one", "min_free": "99%"}, NOBODY, dry)
         assert list(bench.repository.iterdir()) == []
     assert do_action("begin", place, {"run": "one", "min_free": "1"}, NOBODY).result["changed"]
+
+
+def test_what_was_begun_goes_on_although_too_little_is_free(bench):
+    place = (str(bench.repository), "web1", "data")
+
+    def begin(run, holders=NOBODY, **options):
+        return do_action("begin", place, {"run": run, "min_free": "99%", **options}, holders).result
+
+    do_action("begin", place, {"run": "one"}, NOBODY)
+    assert begin("one")["resumed"]
+    with pytest.raises(Refused, match="too full"):
+        begin("two")
+    writing = Holders(lambda _path: "a transfer", lambda _path: None)
+    with pytest.raises(Busy):
+        begin("two", writing)
+    assert begin("two", writing, takeover=True)["resumed"]
+    bench.path(names.UNFINISHED, "data/file").touch()
+    do_action("finish", place, {"run": "two"}, NOBODY)
+    assert begin("two")["finished"]
+    with pytest.raises(Refused, match="too full"):
+        begin("three")
