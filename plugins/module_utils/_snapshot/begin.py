@@ -192,16 +192,17 @@ def _touch(series: Series, old: Facts | None, busy: bool, *, check: bool = False
         unfinished = stack.enter_context(series.snapshot(names.UNFINISHED))
         arrives = busy and old is not None and old.origin == COPY  # the manifest, by that transfer
         own = (names.CHECKED,) if arrives else (names.MANIFEST, names.CHECKED)
-        stale = [name for name in own if name in os.listdir(unfinished.fd)]
+        root = stack.enter_context(Root(unfinished.fd))
+        stale = [name for name in own if root.lstat(os.fsencode(name)) is not None]
+        data = root.lstat(os.fsencode(names.DATA))
+        if data is not None and data.type != DIRECTORY and not busy:  # of a repository that must not be trusted
+            stale.append(names.DATA)
         for name in stale if not check else ():
-            os.unlink(name, dir_fd=unfinished.fd)  # of a run that was killed while it finished
-        try:
-            data_fd = unfinished.open_data()
-        except FileNotFoundError:
+            root.remove(os.fsencode(name))  # of a run that was killed while it finished
+        if busy or data is None or data.type != DIRECTORY:
             return bool(stale)
+        data_fd = unfinished.open_data()
         stack.callback(os.close, data_fd)
-        if busy:
-            return bool(stale)
         base_fd = None
         if old and names.time_of(old.base) is not None:
             with contextlib.suppress(FileNotFoundError):

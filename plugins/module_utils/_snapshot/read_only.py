@@ -20,7 +20,7 @@ import struct
 import sys
 
 from .._model.entry import DIRECTORY
-from .._tree.dirfd import Root
+from .._tree.dirfd import ABSENT, Root
 from .._tree.walk import walk
 from .errors import Refused
 from .repository import Series, SnapshotFolder
@@ -79,7 +79,7 @@ def make_writable(snapshot: SnapshotFolder) -> None:
         with snapshot.tree() as tree:
             _set_all(tree, False)
     except OSError as error:
-        if error.errno not in (errno.ENOENT, *_HAVE_NONE, *_DENIED):  # where no folder can have a flag
+        if error.errno not in (*ABSENT, *_HAVE_NONE, *_DENIED):  # where no folder can have a flag
             raise
 
 

@@ -29,7 +29,7 @@ _OF_THE_LINE = (
     *("timeout", "port", "port_range", "ssh_ciphers"),
 )
 # A copy has all of a snapshot's tree, and the manifest as a file. What else is beside them belongs to its repository.
-_TREE_AND_MANIFEST = (f"+ /{names.DATA}", f"+ /{names.MANIFEST}", "- /*")
+_TREE_AND_MANIFEST = (f"+ /{names.DATA}/", f"+ /{names.MANIFEST}", "- /*")
 _EXAMPLES = 3  # paths in a message
 
 

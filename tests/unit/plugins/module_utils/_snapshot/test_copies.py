@@ -156,6 +156,26 @@ def test_without_its_manifest_a_copy_stays_unfinished(pair, monkeypatch, spoil, 
     assert pair.second.complete() == []
 
 
+@pytest.mark.parametrize("busy", [False, True])
+def test_what_a_hostile_repository_sent_in_place_of_a_tree_goes_with_the_next_begin(pair, busy):
+    second, target = pair.second, pair.first.source
+    with second.series() as series:
+        begin(series, "a run", NOON, copy_of=ONE)
+    place = second.path(names.UNFINISHED)
+    os.rmdir(place / "data")
+    os.symlink(target, place / "data")
+    (place / "manifest/folder").mkdir(parents=True)
+    before = sorted(os.listdir(target))
+    with second.series() as series:
+        assert begin(series, "a run", NOON, lambda _path: "a transfer" if busy else None, copy_of=ONE, check=True)
+        assert begin(series, "a run", NOON, lambda _path: "a transfer" if busy else None, copy_of=ONE).resumed
+        assert (place / "data").is_symlink() == (place / "manifest").exists() == busy
+        assert begin(series, "a run", NOON, copy_of=ONE).changed == busy
+    assert os.listdir(place / "data") == [] and not (place / "data").is_symlink()
+    assert sorted(os.listdir(target)) == before
+    assert pair.pull(ONE).name == ONE
+
+
 def test_a_name_that_is_taken_is_not_copied(pair):
     pair.pull(ONE)
     with pytest.raises(Refused, match="has the name .* already"), pair.second.series() as series:
