@@ -478,7 +478,8 @@ aside:
   type: str
   sample: ""
 unproven:
-  description: Paths of a copy of another repository's snapshot that its manifest does not describe. Empty for any other snapshot.
+  description: Paths of a copy of another repository's snapshot that its manifest does not describe, at most 1000. Empty for any other
+    snapshot.
   returned: with O(action=finish)
   type: list
   elements: str

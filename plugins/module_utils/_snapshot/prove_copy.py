@@ -28,12 +28,12 @@ from .errors import Refused
 from .manifest import About, ManifestReader, ManifestWriter
 from .repository import SnapshotFolder
 
-MAX_UNPROVEN = 1000  # entries that are named; with more, the copy is refused
+MAX_UNPROVEN = 1000  # entries that are named; the tree is read no further than to the last of them
 _COMPARED = FIELDS - {"content", "links"}
 
 
 class CopyMismatch(Exception):
-    """Entries of a copied tree are not what its manifest says."""
+    """Entries of a copied tree are not what its manifest says; with MAX_UNPROVEN of them there may be more."""
 
     def __init__(self, paths: list[bytes]) -> None:
         super().__init__(f"{len(paths)} entries differ")
@@ -73,7 +73,7 @@ class ProvingWriter(ManifestWriter):
         self.unproven: list[bytes] = []
 
     def add(self, entry: Entry, content: bytes) -> None:
-        """Add the next entry of the walk."""
+        """Add the next entry of the walk. Raises CopyMismatch once MAX_UNPROVEN entries differ."""
         super().add(entry, content)
         key = order(entry.path)
         while self._next is not None and order(self._next.entry.path) < key:
@@ -98,12 +98,8 @@ class ProvingWriter(ManifestWriter):
 
     def _note(self, path: bytes) -> None:
         self.unproven.append(path)
-        if len(self.unproven) > MAX_UNPROVEN:
-            raise Refused(
-                f"more than {MAX_UNPROVEN} entries of the copy differ from the manifest that came with it, so it "
-                "stays unfinished. Check the snapshot in the first repository. On both hosts the repositories must "
-                "belong to the same kind of user: a copy keeps owners only where it is made as root"
-            )
+        if len(self.unproven) >= MAX_UNPROVEN:
+            raise CopyMismatch(self.unproven)
 
 
 def is_proven(describer: Describer, there: EntryRecord, record: EntryRecord) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names, policy
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.prove_copy import MAX_UNPROVEN
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.time_zones import calendar_of
 
 from ...common.host_text import one_line
@@ -160,13 +161,25 @@ def plan_repair(wanted: Sequence[WantedContent], there: Sequence[str]) -> dict[s
     return planned
 
 
+def may_be_more(unproven: Sequence[str]) -> bool:
+    """Return whether more entries of a copy may differ from its manifest than those that were named."""
+    return len(unproven) >= MAX_UNPROVEN
+
+
 def tell_unproven(name: str, paths: Sequence[str]) -> str:
     """Return why a copy of a snapshot was not completed: these paths differ from its manifest, though sent twice."""
-    return (
-        f"{name} is not copied: its manifest does not describe {counted(len(paths), 'entry', 'entries')} that the "
-        f"first repository has in it{_examples(paths)}. A copy of damage is worth nothing. A check (check_subset) "
+    least = "at least " if may_be_more(paths) else ""
+    text = (
+        f"{name} is not copied: its manifest does not describe {least}{counted(len(paths), 'entry', 'entries')} that "
+        f"the first repository has in it{_examples(paths)}. A copy of damage is worth nothing. A check (check_subset) "
         "of the job finds such damage, and repairs what it can"
     )
+    if may_be_more(paths):
+        text += (
+            ". If a check finds none, see that both repositories belong to the same kind of user: a copy keeps owners "
+            "only where it is made as root"
+        )
+    return text
 
 
 def tell_repaired(place: str, repaired: Sequence[RepairedFile]) -> str:

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names, prove_copy
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.actions import Holders, do_action
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin import begin
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.check_run import check
@@ -131,6 +131,18 @@ def test_a_file_of_the_same_size_and_time_is_sent_again(pair):
     assert done.unproven == ("folder/file3",)
     assert pair.pull(THREE, done.unproven).name == THREE
     assert pair.second.data(THREE) == pair.first.data(THREE)
+
+
+def test_of_many_entries_that_differ_the_first_are_named(pair, monkeypatch):
+    for number in range(4):
+        rot(pair.first.path(ONE, f"data/folder/file{number}"))
+    monkeypatch.setattr(prove_copy, "MAX_UNPROVEN", 2)
+    done = pair.pull(ONE)
+    assert (done.name, done.unproven) == ("", ("folder/file0", "folder/file1"))
+    for number in range(4):
+        rot(pair.first.path(ONE, f"data/folder/file{number}"))
+    shutil.rmtree(pair.second.path(names.UNFINISHED, "data"))  # a transfer by contents makes all right
+    assert pair.pull(ONE).name == ONE and find_damage(pair.second) == []
 
 
 @pytest.mark.parametrize(

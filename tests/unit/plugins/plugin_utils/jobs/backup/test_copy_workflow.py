@@ -144,6 +144,15 @@ def test_what_differs_is_sent_again_and_a_snapshot_of_damage_is_left_out():
     assert state.copied == [TWO] and f"{ONE} is not copied" in state.error and "'a'" in state.error
 
 
+def test_where_more_may_differ_than_is_named_contents_are_compared():
+    world = World(listed(), listed(ONE))
+    unproven = [str(number) for number in range(1000)]
+    world.answers["finish"] = [{"name": "", "unproven": unproven}, {"name": "", "unproven": unproven}, {"name": TWO}]
+    state = world.copy(ONE, TWO).state
+    assert [job.get("checksum", False) for job in world.jobs] == [False, True, False]
+    assert state.copied == [TWO] and "at least 1000 entries" in state.error and "owners" in state.error
+
+
 def test_a_line_that_breaks_ends_the_copying_until_the_next_run():
     world = World(listed(), listed(TWO))
     world.transfers = [TransferError("cut", may_pass=True)]
