@@ -24,7 +24,7 @@ from ...common.units import seconds_of
 from .capacity import RepositoryStanding, SeenSpace, find_repositories, name_of
 from .copies import CopyState
 from .drill import DrillRecord
-from .health import ASIDE, OK, JobHealth
+from .health import ASIDE, OK, STALE, UNCOPIED, JobHealth, find_lacking
 from .jobs import Groups, Run
 from .state import RepositorySpace, is_future
 
@@ -334,10 +334,10 @@ def compare_clock(host: str, answer: HostAnswer) -> ClockStanding:
 def find_uncovered(groups: Groups, runs: Sequence[Run], exempt: Collection[str]) -> tuple[list[str], int]:
     """Return the hosts of the inventory without a job, and the number of those that need none.
 
-    ``exempt`` are names of hosts and groups. A host that has a repository needs no job of its own.
+    ``exempt`` are names of hosts and groups. A host that has a repository, or a copy of one, needs no job of its own.
     """
     covered = {run["host"] for run in runs}
-    excused = {run["repository"]["host"] for run in runs}
+    excused = {place["host"] for run in runs for place in (run["repository"], *run["copies"])}
     for name in exempt:
         excused |= set(groups.get(name, (name,)))
     hosts = list(dict.fromkeys(groups["all"]))
@@ -376,7 +376,11 @@ def make_audit(
         _audit_job(run, one, folders.get((name_of(one), one.host, one.name)), name_of(one) in found, at)
         for run, one in zip(runs, health)
     ]
-    known = {(name_of(one), one.host, one.name) for one in health}
+    known = {
+        (f"{place['host']}:{place['path']}", run["host"], run["name"])
+        for run in runs
+        for place in (run["repository"], *run["copies"])
+    }
     orphans = [
         OrphanFolder(name, host, job, folder.complete_total, _time_of(folder.complete[-1:]))
         for (name, host, job), folder in folders.items()
@@ -413,11 +417,11 @@ def _audit_job(run: Run, one: JobHealth, folder: FolderAnswer | None, is_read: b
     if folder is None:
         found.unread = "" if is_read else "the repository could not be read"
         return found
-    if one.state == ASIDE and not folder.aside:  # somebody has decided since the last run
-        found.state = OK
     times = [names.time_of(name) or 0 for name in folder.complete]
     found.newest = _time_of([name for name in folder.complete if not is_future(_time_of([name]) or "", at)][-1:])
     found.oldest = _time_of(folder.complete[:1])
+    if one.state == ASIDE and not folder.aside:  # somebody has decided since the last run
+        found.state = _state_without_aside(run, one, found.newest, seconds_of(at) or 0)
     found.snapshots, found.aside = folder.complete_total, folder.aside
     found.rules = _compare_policy(run["keep"], run["timezone"], times, at)
     found.verified = folder.verified
@@ -426,6 +430,14 @@ def _audit_job(run: Run, one: JobHealth, folder: FolderAnswer | None, is_read: b
     found.damaged, found.missing, found.protected = folder.damaged, folder.missing, folder.protected
     found.pruned, found.pruned_at, found.pruned_by = folder.pruned, folder.pruned_at, folder.pruned_by
     return found
+
+
+def _state_without_aside(run: Run, one: JobHealth, newest: str | None, now: int) -> str:
+    """Return the state of a job of which no snapshot waits for a decision any more; ``newest`` is there now."""
+    age = now - (seconds_of(newest) or 0)
+    if one.stale_after and age > one.stale_after:
+        return STALE
+    return UNCOPIED if find_lacking(run, one.record, now) else OK
 
 
 def _compare_policy(keep: Mapping[str, Any], zone: str, times: Sequence[int], at: str) -> list[RuleStanding]:

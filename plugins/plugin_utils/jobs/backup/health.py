@@ -114,7 +114,7 @@ def _judge_one(
     limit = run["stale_after"]
     state, why = NEVER if record is None else OK, []
     is_stale = False
-    lacking = _find_lacking(run, record, now)
+    lacking = find_lacking(run, record, now)
     if lacking:
         state, why = UNCOPIED, lacking
     if limit and now is not None and (age is None or age > limit):
@@ -147,7 +147,7 @@ def _judge_one(
     )
 
 
-def _find_lacking(run: Run, record: BackupRecord | None, now: float | None) -> list[str]:
+def find_lacking(run: Run, record: BackupRecord | None, now: float | None) -> list[str]:
     """Return what is wrong with the copies of a job."""
     found = []
     for copy in record.copies if record else ():

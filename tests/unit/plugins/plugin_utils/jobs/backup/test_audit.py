@@ -173,6 +173,31 @@ def test_a_snapshot_that_somebody_has_accepted_since_is_no_finding():
         assert made.jobs[0].state == state and any("Failing" in line for line in tell_audit(made)) == bool(aside)
 
 
+@pytest.mark.parametrize(
+    ("record", "state"),
+    [({}, "ok"), ({"copies": [CopyState("safe", "/c", error="no route")]}, "uncopied"), ({"old": True}, "stale")],
+)
+def test_a_decision_hides_nothing_else_that_is_wrong(record, state):
+    runs = make_runs([job(stale_after="2d", copies=[{"host": "safe", "path": "/c"}])], GROUPS)
+    days = DAYS[:3] if record.pop("old", False) else DAYS
+    before = BackupRecord("web1/data", aside="it is suspicious", aside_name=f"aside-{DAYS[0]}", **record)
+    found = parse_repository(answer({**FOLDER, "complete": days}))
+    answers = {"vault": HostAnswer(NOON, NOON + 1, NOON, NOON, {"/srv/backup": found}, {})}
+    made = make_audit(runs, judge(runs, [before], [], [], NOON), GROUPS, (), answers, {}, AT, "ada@control1")
+    assert made.jobs[0].state == state
+
+
+def test_copies_are_no_folders_without_a_job():
+    copied = job(copies=[{"host": "db1", "path": "/srv/backup"}])
+    other = job("etc", repository={"host": "db1", "path": "/srv/backup"})
+    runs = make_runs([copied, other], GROUPS)
+    found = parse_repository(answer(FOLDER, {**FOLDER, "job": "etc"}, {**FOLDER, "job": "old"}))
+    answers = {"db1": HostAnswer(NOON, NOON + 1, NOON, NOON, {"/srv/backup": found}, {})}
+    made = make_audit(runs, judge(runs, [], [], [], NOON), GROUPS, (), answers, {}, AT, "ada@control1")
+    assert [one.job for one in made.orphans] == ["old"]
+    assert find_uncovered(GROUPS, make_runs([copied], GROUPS), ()) == (["web2", "switch1"], 2)
+
+
 @pytest.mark.parametrize("error", ["", "no route to host"])
 def test_copies_drills_and_protected_snapshots_are_shown_where_there_are_any(error):
     runs = make_runs([job()], GROUPS)
