@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import io
 import os
 from collections.abc import Mapping
@@ -17,7 +16,6 @@ from typing import Any, NamedTuple
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape, as_object, member
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import DIRECTORY
-from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry_codec import ManifestError
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.filters import rule_of_path
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names, policy, subset
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.drill import MOST_FILES, NEWEST
@@ -86,6 +84,10 @@ def fill_in_folder(hook: Mapping[str, Any], folder: str) -> Mapping[str, Any]:
     """Return a hook in whose command, or arguments of a module, ``{folder}`` is the path of the restored tree."""
 
     def fill(value: object) -> object:
+        if isinstance(value, Mapping):
+            return {name: fill(one) for name, one in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [fill(one) for one in value]
         return value.replace("{folder}", folder) if isinstance(value, str) else value
 
     filled: dict[str, Any] = {}
@@ -100,7 +102,7 @@ def fill_in_folder(hook: Mapping[str, Any], folder: str) -> Mapping[str, Any]:
 class DrillRecord:
     """The last drill of a backup, and what is known of the last one that succeeded."""
 
-    at: str  # when it began, ISO 8601, UTC
+    at: str  # when its run began, ISO 8601, UTC
     host: str  # that received the files
     path: str  # of the scratch folder, which is gone unless it is ``kept``
     seed: str = ""
@@ -115,7 +117,7 @@ class DrillRecord:
     validated: bool = False  # by the user's own check
     failure: str = ""  # why it failed; empty if it did not
     kept: bool = False  # the scratch folder is still there
-    succeeded: str = ""  # when the last drill began that succeeded; empty: none did
+    succeeded: str = ""  # when the run of the last drill began that succeeded; empty: none did
     bytes_per_second: float | None = None  # of that one
     files_per_second: float | None = None
 
@@ -228,7 +230,9 @@ def parse_choice(answer: object) -> Chosen:
                 raise WrongShape("the manifest has too many entries")
             if record.entry.path:
                 rules.append(rule_of_path(record.entry.path.decode(), record.entry.type == DIRECTORY))
-    except (ManifestError, binascii.Error, UnicodeDecodeError) as error:
+    except WrongShape:
+        raise
+    except ValueError as error:  # also of what is no base64, or no UTF-8
         raise WrongShape(f"the manifest cannot be read: {error}") from None
     return Chosen(
         name,

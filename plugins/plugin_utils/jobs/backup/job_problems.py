@@ -315,7 +315,7 @@ def _about_drill_folders(jobs: Sequence[Mapping[str, Any]], groups: Groups) -> l
     runs = make_runs(jobs, groups)
     return [
         f"job {run['name']}: into of drill is {drill.path} on {drill.host}, which is in {used}, a repository or a "
-        "source of a backup there. Name another folder"
+        f"source of a backup there. Name another {'host' if used == '/' else 'folder'}"
         for run in runs
         for drill in ([run["drill"]] if run["drill"] else [])
         for used in find_used_folders(runs, drill.host)

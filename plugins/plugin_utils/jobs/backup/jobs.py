@@ -214,7 +214,8 @@ def _run(job: Mapping[str, Any], host: str, direction: str) -> Run:
 
 
 def find_used_folders(runs: Sequence[Run], host: str) -> list[str]:
-    """Return the repositories and the sources on a host, in which no drill may restore."""
-    found = [run["repository"]["path"] for run in runs if run["repository"]["host"] == host]
+    """Return the repositories, also those of copies, and the sources on a host, in which no drill may restore."""
+    places = [place for run in runs for place in (run["repository"], *run["copies"])]
+    found = [place["path"] for place in places if place["host"] == host]
     found += [os.path.normpath(source["src"]) for run in runs if run["host"] == host for source in run["sources"]]
     return list(dict.fromkeys(found))

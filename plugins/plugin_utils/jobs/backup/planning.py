@@ -33,7 +33,7 @@ class Plan(NamedTuple):
     by_id: Mapping[str, Run]
     limits: Limits
     known: Mapping[str, BackupRecord]  # the last records, by id
-    used: Mapping[str, list[str]]  # repositories and sources on each host that drills restore to
+    used: Mapping[str, list[str]]  # repositories, copies and sources on each host that drills restore to
 
 
 def find_defaults(options: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -41,10 +41,10 @@ def render_overall(health: Sequence[JobHealth], path: str) -> list[str]:
 def render_summary(record: BackupRecord, predicted: bool, only_drill: bool = False) -> list[str]:
     """Return the lines about one backup for the terminal. ``only_drill``: this run made no backup, only a drill."""
     repository, figures = record.repository, record.figures
-    is_new = record.drill is not None and (only_drill or record.drill.at >= record.at)
+    failed = [f"failed in {one.step}: {one.reason}" for one in record.failures if one.step == "drill"]
+    is_new = record.drill is not None and (not failed and not predicted if only_drill else record.drill.at >= record.at)
     drill = [tell_drill(record.drill)] if record.drill and is_new and not record.drill.failure else []
     if only_drill:
-        failed = [f"failed in {one.step}: {one.reason}" for one in record.failures if one.step == "drill"]
         return "\n".join(f"{record.id}: {line}" for line in [*drill, *failed]).splitlines()
     lines = [f"{record.id}: to {repository['host']}:{repository['path']}{' (predicted)' if predicted else ''}"]
     lines += [_transfer(one, predicted) for one in record.transfers if one.method != "none"]

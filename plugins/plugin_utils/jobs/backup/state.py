@@ -283,7 +283,8 @@ class BackupState:
             unwanted.add(BackupStep.PRUNE)
         if not check_subset or (listed and not states & {"complete", "aside"}):
             unwanted.add(BackupStep.CHECK)
-        if not drills or (listed and "complete" not in states):
+        is_asked_for = self.stage is BackupStage.DRILL  # which fails then
+        if not drills or (listed and "complete" not in states and not is_asked_for):
             unwanted.add(BackupStep.DRILL)
         if self.claim and self.stage is BackupStage.DRILL:
             unwanted.add(BackupStep.CLAIM)
@@ -434,6 +435,7 @@ def record_drill(run: Run, state: BackupState, ended: str, before: BackupRecord 
     return replace(
         before,
         failures=[*others, *state.failures],
+        failing_since=before.failing_since or state.at if others or state.failures else "",
         drill=state.drill or before.drill,
         run_id=state.run_id,
     )

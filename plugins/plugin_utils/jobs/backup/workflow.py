@@ -140,7 +140,7 @@ class BackupWorkflow:
         state = BackupState(services.now(), services.run_id)
         if services.drills_only:
             state.stage = BackupStage.DRILL
-        elif found:
+        if found:  # a drill alone leaves these hooks to the next backup
             state.owed = found.find_owed(len(run["after"]))
             state.hooks_run[OWED] = found.hooks_run.get(OWED if found.owed else "after", 0)
         return state
@@ -276,7 +276,13 @@ class BackupWorkflow:
         if self._hosts is not None:
             self._hosts.let_expire()
         services.let_go(name)
-        services.store.remove_state(name)
+        if services.drills_only and self.state.owed:
+            state = self.state
+            self._tell(f"the run of {state.owed} was killed, and the next backup runs the hooks after that it owes")
+            left = BackupState(state.at, owed=state.owed, hooks_run={OWED: state.hooks_run[OWED]})
+            services.store.save_state(name, left)
+        else:
+            services.store.remove_state(name)
         if not self._check:
             release(services.store.claim_path(name), services.process)
         yield from ()
@@ -345,7 +351,9 @@ class BackupWorkflow:
                 self._end_hook("done")
             ended[counter] = number + 1
             self._save()
-        if kind == "after" and self._hosts is not None:
+        drill = self._run["drill"]
+        is_last = counter == "after" and not (drill and drill.validate.get("tasks") and self._is_drill_due)
+        if is_last and self._hosts is not None:
             self._hosts.let_expire()
         if failed:
             self.state.hooks_failed = []
@@ -536,12 +544,12 @@ class BackupWorkflow:
             return
         try:
             if state.drill is None or not state.drill.restored:
-                state.drill = drill.new_record(self._services.now(), self._before.drill if self._before else None)
+                state.drill = drill.new_record(state.at, self._before.drill if self._before else None)
                 self._save()
-                yield from drill.restore(state.drill)
+                yield from stop_alone(drill.restore(state.drill))
             if settings.validate:
-                yield from self._validate(drill, settings.validate)
-            yield from drill.remove(state.drill)
+                yield from stop_alone(self._validate(drill, settings.validate))
+            yield from stop_alone(drill.remove(state.drill))
         except JobStopped as stopped:
             if state.drill is not None:
                 state.drill.failure = str(stopped)

@@ -88,6 +88,8 @@ HERE = {"host": "vault", "path": "/srv/backup"}
         ({"into": {"host": "repository", "path": "/srv/backup/drills"}}, "which is in /srv/backup"),
         ({"into": {"host": "client", "path": "/srv/data/drills"}}, "which is in /srv/data"),
         ({"into": {"host": "db", "path": "/srv/db"}}, "which is in /srv/db"),  # of another job
+        ({"into": {"host": "safe", "path": "/copies/drills"}}, "which is in /copies, a repository"),  # of a copy
+        ({"into": {"host": "all", "path": "/scratch"}}, "a source of a backup there. Name another host"),
         ({"into": {"host": "nowhere", "path": "/x"}}, "names nowhere"),
         ({"into": INTO, "validate": {"name": "x"}}, "validate of drill has not exactly one of"),
         ("weekly", "is no dictionary"),
@@ -95,8 +97,9 @@ HERE = {"host": "vault", "path": "/srv/backup"}
 )
 def test_problems_of_jobs_with_drills(drill, words):
     jobs = [{**JOB, "drill": drill}, {**JOB, "name": "db", "host": "db", "src": "/srv/db"}]
+    jobs.append({**JOB, "name": "all", "host": "all", "src": "/", "copies": [{"host": "safe", "path": "/copies"}]})
     jobs = [{**job, "repository": HERE} for job in jobs]
-    found = find_problems(jobs, {"all": ["web", "db", "vault"]})
+    found = find_problems(jobs, {"all": ["web", "db", "vault", "safe", "all"]})
     assert words in "".join(found) if words else found == []
 
 
@@ -153,6 +156,8 @@ def test_the_folder_is_filled_in():
     assert fill_in_folder(hook, "/s/data") == {"command": ["check", "--in=/s/data"], "name": "{folder}"}
     module = {"module": "stat", "args": {"path": "{folder}/a", "follow": True}}
     assert fill_in_folder(module, "/s") == {"module": "stat", "args": {"path": "/s/a", "follow": True}}
+    nested = {"module": "x", "args": {"argv": ["check", "{folder}"], "query": {"in": "{folder}/b"}}}
+    assert fill_in_folder(nested, "/s")["args"] == {"argv": ["check", "/s"], "query": {"in": "/s/b"}}
 
 
 def packed(*entries: Entry) -> str:
@@ -201,6 +206,7 @@ def test_just_the_chosen_files_are_transferred():
         {"bytes_total": 1 << 70},
         {"is_cut": 1},
         {"manifest": "no base64"},
+        {"manifest": "\N{SNOWMAN}"},
         {"manifest": base64.b64encode(b"LHSNAP1\nx").decode()},
         {"manifest": packed(entry(b"", DIRECTORY), entry(b"\xff"))},
     ],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.drill import DrillRecord
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.health import JobHealth
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.report_text import (
     render_overall,
@@ -77,6 +78,16 @@ ok web/files: 30 snapshots, the newest of 2026-01-01T01:30:00Z
 def test_the_lines_about_one_backup():
     assert render_summary(RECORD, predicted=False) == LINES.splitlines()
     assert render_summary(FAILED, predicted=False) == LINES_FAILED.splitlines()
+
+
+def test_only_the_drill_of_this_run_is_told():
+    drill = DrillRecord("2026-01-02T00:00:00Z", "web", "/s", files=3, restored=True, succeeded="2026-01-02T00:00:00Z")
+    record = replace(RECORD, drill=drill)
+    (line,) = render_summary(record, False, only_drill=True)
+    assert line.startswith("web/files: drill: restored 3 files")
+    assert render_summary(record, True, only_drill=True) == []
+    failed = replace(record, failures=[StepFailure("drill", "no room")])
+    assert render_summary(failed, False, only_drill=True) == ["web/files: failed in drill: no room"]
 
 
 def test_what_is_predicted_is_told_as_such():

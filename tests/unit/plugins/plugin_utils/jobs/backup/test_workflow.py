@@ -234,10 +234,11 @@ class World(Transfers):
         Each file of tasks ends with ``answer``; None: its host is lost, and localhost goes on.
         """
         for _call in range(9):
-            handed = len(self.handed_over)
+            handed, self.expires = len(self.handed_over), False
             workflow = self.live(run_id="this run", **job)
             if len(self.handed_over) == handed:
                 return workflow
+            assert not self.expires, "nothing renews the lease while a file of tasks runs"
             hook = self.handed_over[-1]
             self.asked.append((Path(hook.file).name, {}))
             self.tasks_results = {} if answer is None else {hook.job: answer._replace(hook=hook.id)}
@@ -564,6 +565,20 @@ def test_the_hooks_after_that_a_killed_run_owes_come_first_even_if_nothing_can_b
     assert world.actions == BEGUN_WITH_HOOKS and world.reports[-1].notes == [], "nothing is owed any more"
 
 
+def test_a_drill_alone_leaves_the_hooks_that_a_killed_run_owes_to_the_next_backup(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    kill_at(world, monkeypatch, 2, **HOOKS)
+    world.drill, world.drills_only = Drill(), True
+    world.live(drill=DRILL, **HOOKS)
+    assert world.actions == ["list", "hook"] and "the next backup runs the hooks after" in world.said[-1]
+    world.drills_only = False
+    world.asked.clear()
+    world.live(**HOOKS)
+    assert world.actions == ["hold", "hook", "hook", *BEGUN_WITH_HOOKS]
+    assert not list((world.folder / "running").rglob("*.json"))
+
+
 def test_owed_hooks_that_fail_are_reported_and_the_backup_is_made(world: World, monkeypatch: pytest.MonkeyPatch):
     kill_at(world, monkeypatch, 1, **HOOKS)
     world.rcs = [1]
@@ -856,7 +871,7 @@ DRILL = {"into": {"host": "client", "path": "/scratch"}, "validate": {"command":
 class Drill:
     """A drill whose steps end as a test says."""
 
-    def __init__(self, failure: str = "") -> None:
+    def __init__(self, failure: str | Exception = "") -> None:
         self.steps: list[str] = []
         self.failure = failure
 
@@ -872,7 +887,7 @@ class Drill:
         self.steps.append("restore")
         yield from ()
         if self.failure:
-            raise JobStopped(self.failure)
+            raise self.failure if isinstance(self.failure, Exception) else JobStopped(self.failure)
         record.snapshot, record.files, record.seconds, record.restored = COMPLETE["name"], 4, 2.0, True
 
     def remove(self, _record: DrillRecord) -> Any:
@@ -890,6 +905,7 @@ def test_a_drill_follows_a_backup_and_is_made_again_when_it_is_due(world: World)
         "chdir": "/scratch/longhaul-drill-1/data",
     }
     assert record.drill and record.drill.has_succeeded and record.drill.validated
+    assert record.drill.at == record.at, "else a schedule would make each drill one run later"
     assert world.last == [], "the lease is not given away before the drill"
     world.before, world.transfers = record, [MOVED] * 4
     world.live(drill=DRILL)
@@ -907,6 +923,20 @@ def test_a_drill_that_fails_fails_the_job_and_the_next_run_makes_it_again(world:
     world.before, world.drill, world.transfers = world.reports[-1], Drill(), [MOVED, MOVED]
     world.live(drill=DRILL)
     assert world.failures == [] and world.drill.steps == ["restore", "remove"]
+
+
+def test_a_drill_with_an_answer_that_cannot_be_used_has_failed(world: World):
+    world.drill = Drill(ValueError("it is no number"))
+    world.live(drill=DRILL)
+    drill = world.reports[-1].drill
+    assert world.failures == ["drill: it is no number"] and drill and drill.failure == "it is no number"
+
+
+def test_a_drill_that_is_asked_for_fails_where_there_is_no_snapshot(world: World):
+    world.answers["list"] = {"snapshots": []}
+    world.drill, world.drills_only = Drill("there is no complete snapshot"), True
+    world.live(drill=DRILL)
+    assert world.failures == ["drill: there is no complete snapshot"]
 
 
 def test_what_a_failed_validation_looked_at_is_kept(world: World):
