@@ -92,6 +92,11 @@ def choose_snapshots(
     return sorted(name for name, at in every.items() if name in lagging and kept[at] and at <= now + names.LARGEST_STEP)
 
 
+def time_text(name: str) -> str:
+    """Return the time in the name of a complete snapshot as reports have it."""
+    return f"{name[:13]}:{name[13:15]}:{name[15:]}"
+
+
 def lag_of(newest_made: int | None, newest_copied: int | None) -> int | None:
     """Return by how many seconds a copy is behind; None if one of both has no snapshot."""
     if newest_made is None or newest_copied is None:
@@ -206,23 +211,31 @@ def _examples(paths: Sequence[str]) -> str:
     return f" ({', '.join(repr(one_line(path)) for path in paths[:_EXAMPLES])}{more})" if paths else ""
 
 
-def find_same_place(copy: EndDescription, first: EndDescription, client: EndDescription | None) -> str:
+def find_same_place(
+    copy: EndDescription, first: EndDescription, client: EndDescription | None, others: Sequence[EndDescription] = ()
+) -> str:
     """Return why a copy must not be where it is, by what the hosts say of themselves; empty if it may.
 
-    Two hosts of the inventory can be one machine, and two paths one folder. ``client`` is None if it was not asked.
+    Two hosts of the inventory can be one machine, and two paths one folder. ``client`` is None if it was not asked, and
+    ``others`` are copies of the same job.
     """
     if client is not None and client["machine"] == copy["machine"]:
         return (
             "its host is the client itself under another name, and whoever harms its data could harm the copy with it. "
             "Choose another host"
         )
-    if first["machine"] != copy["machine"]:
-        return ""
-    for key in ("real", "device_path"):
-        here, there = (str(one["path"].get(key) or "") for one in (copy, first))
-        if here and there and (within(here, there) or within(there, here)):
+    for called, other in (("the repository itself", first), *(("another copy of the job", one) for one in others)):
+        if _overlap(copy, other):
             return (
-                "it is the repository itself under another name, or one lies inside the other. A copy is of use only "
-                "in another place, such as another host or at least another disk"
+                f"it is {called} under another name, or one lies inside the other. A copy is of use only in another "
+                "place, such as another host or at least another disk"
             )
     return ""
+
+
+def _overlap(one: EndDescription, other: EndDescription) -> bool:
+    """Return whether two places are one, or one is inside the other."""
+    if one["machine"] != other["machine"]:
+        return False
+    places = [[str(end["path"].get(key) or "") for end in (one, other)] for key in ("real", "device_path")]
+    return any(here and there and (within(here, there) or within(there, here)) for here, there in places)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
@@ -37,11 +37,15 @@ from .copies import (
     tell_repaired,
     tell_unproven,
     tell_wanted,
+    time_text,
     token_of,
 )
 from .hosts import BackupHosts, CopyFilling, CopyHosts, FilesDamaged, Filling, RepositoryBusy
 from .jobs import Copy, Repository, Run
 from .state import BegunSnapshot, FinishedSnapshot, RepairedSnapshots, SnapshotAnswers
+
+if TYPE_CHECKING:
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import EndDescription
 
 _TRIES = 2  # to send what is not as the manifest says
 _ROUNDS = 5  # of a repair, each with files of another snapshot
@@ -77,15 +81,19 @@ class CopyWorkflow:
         self.changed = False
         self._there: list[str] = []  # complete snapshots of the copy
         self._since = state.failing_since or now()
+        self.described: EndDescription | None = None  # the place, once its host has been asked
 
     # The steps of the backup
 
-    def bring_up_to_date(self, made: Sequence[str]) -> Workflow:
-        """Copy the snapshots that lag; ``made`` are the complete ones of the first repository, by name."""
+    def bring_up_to_date(self, made: Sequence[str], others: Sequence[EndDescription] = ()) -> Workflow:
+        """Copy the snapshots that lag; ``made`` are the complete ones of the first repository, by name.
+
+        ``others`` are the places of the copies before this one.
+        """
         self._end_well()
         known = bool(self.state.snapshots)
         try:
-            yield from stop_alone(self._look(known))
+            yield from stop_alone(self._look(known, others))
             now = seconds_of(self._now()) or 0
             lagging = choose_snapshots(made, self._there, self._copy["keep"], self._run["timezone"], now)
             if self._check:
@@ -122,8 +130,9 @@ class CopyWorkflow:
                 return
             found = yield from stop_alone(self._repair(self.hosts, self._place, made, is_to_copy=True))
             self.state.repaired = len(found.repaired)
-            if reason and found.left:
-                raise JobStopped(f"{reason}. {tell_wanted(self.state.place, found.wanted, found.left)}")
+            if found.left:  # also damage that an earlier check has found
+                wanted = tell_wanted(self.state.place, found.wanted, found.left)
+                raise JobStopped(f"{reason}. {wanted}" if reason else wanted)
             self._keep_list((yield from stop_alone(self._ask(self.hosts, list={}))))
         except JobStopped as stopped:
             self._fail(str(stopped))
@@ -134,15 +143,16 @@ class CopyWorkflow:
 
     # Look, copy, prune
 
-    def _look(self, known: bool) -> Workflow:
+    def _look(self, known: bool, others: Sequence[EndDescription]) -> Workflow:
         """Ask for what there is. Raises JobStopped if the copy is in a place where none must be."""
         try:
-            described = yield Call(partial(self.hosts.identify, not known))
+            copy, first, client = yield Call(partial(self.hosts.identify, not known))
         except HostFailed as error:
             raise _stopped(error) from error
-        problem = find_same_place(*described)
+        problem = find_same_place(copy, first, client, others)
         if problem:
             raise JobStopped(f"{self.state.place}: {problem}")
+        self.described = copy
         before = self.state.snapshots
         answers = yield from self._ask(self.hosts, list={})
         if answers.list and (answers.list.snapshots or not known):
@@ -155,8 +165,10 @@ class CopyWorkflow:
             )
 
     def _keep_list(self, answers: SnapshotAnswers) -> None:
-        listed = answers.list
-        complete = [one for one in listed.snapshots if one.state == "complete"] if listed else []
+        """Keep what is there. A list that the host refused says nothing of it."""
+        if answers.list is None:
+            return
+        complete = [one for one in answers.list.snapshots if one.state == "complete"]
         self._there = [one.name for one in complete]
         self.state.snapshots = len(complete)
         self.state.newest = complete[-1].time if complete else None
@@ -171,16 +183,26 @@ class CopyWorkflow:
         self._tell(f"{self._run['id']}: copying {name} to {self.state.place}")
         job = copy_job(self._run, self._copy, name)
         begin = {"run": token_of(name), "copy_of": name}
-        finish = {"run": token_of(name), "copied_from": _told(self._run["repository"]), "shrink_limit": 100.0}
+        if self._run["min_free"]:
+            begin["min_free"] = self._run["min_free"]
+        finish = {
+            "run": token_of(name),
+            "copied_from": _told(self._run["repository"]),
+            "shrink_limit": 100.0,
+            "change_limit": 100.0,
+            **({"read_only": True} if self._run["read_only"] else {}),
+        }
         unproven: list[str] = []
         for _try in range(_TRIES):
             filling = CopyFilling(self.hosts, self._run, job["dest"], begin, unproven, self._keep_begun)
             yield from self._send(job, self.hosts, filling)
-            answers = yield from self._ask(self.hosts, finish={**finish, "change_limit": 100.0})
+            answers = yield from self._ask(self.hosts, finish=finish)
             finished = answers.finish or FinishedSnapshot()
             if finished.name:
                 self.state.copied.append(name)
                 self._there.append(name)
+                # The line may break before anybody lists them again.
+                self.state.snapshots, self.state.newest = len(self._there), time_text(max(self._there))
                 return
             unproven = finished.unproven
             if may_be_more(unproven):  # no list of them is whole, so contents are compared instead of size and time

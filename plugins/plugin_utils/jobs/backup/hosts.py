@@ -82,7 +82,7 @@ class BackupHosts(PairHosts):
 
     def with_copy(self, copy: Copy) -> CopyHosts:
         """Return the repository host with that of a copy. Raises HostFailed if that one is described wrongly."""
-        return CopyHosts(self._run, copy, self, self._runner, self._by)
+        return CopyHosts(self._run, copy, self, self._runner, self._by, self._lease)
 
     @property
     def lost(self) -> str:
@@ -187,14 +187,25 @@ class CopyHosts(BackupHosts):
     """The repository host of a backup, and that of a copy of its snapshots, on which all actions are."""
 
     def __init__(
-        self, run: Run, copy: Copy, first: BackupHosts, runner: Callable[[str], HostRunner], by: Mapping[str, str]
+        self,
+        run: Run,
+        copy: Copy,
+        first: BackupHosts,
+        runner: Callable[[str], HostRunner],
+        by: Mapping[str, str],
+        lease: Lease | None = None,
     ) -> None:
-        """Take what makes the runner of an inventory host. The connection to the ``first`` host is shared."""
+        """Take what makes the runner of an inventory host. The connection to the ``first`` host is shared.
+
+        What is asked of the host of the copy depends on the ``lease``, too, which the first host has.
+        """
         self.runners = {"source": first.runners["dest"], "dest": runner(copy["host"])}
         self._client = first.runners["source"]
         self._paths = (run["repository"]["path"], copy["path"])
         self._place = [copy["path"], run["host"], run["name"]]
         self._lease, self._by = None, by
+        if lease is not None:
+            self.runners["dest"].guard = lease.at_source(self.runners["source"].run)
 
     def close(self) -> None:
         """Let go of the connection to the host of the copy."""

@@ -127,6 +127,7 @@ class BackupWorkflow:
         self._has_met = False  # both hosts were reached
         self._uncompared: Uncompared | None = None
         self._copies: list[CopyWorkflow] = []
+        self._damage: str | None = None  # that the check has found; None: nothing was checked
 
     def _read_state(self) -> BackupState:
         """Return the state that an earlier call of this run has left, or that of a backup that has not begun.
@@ -480,7 +481,7 @@ class BackupWorkflow:
             )
             self._copies.append(one)
             state.copies.append(known)
-            yield from one.bring_up_to_date(self._made)
+            yield from one.bring_up_to_date(self._made, [each.described for each in self._copies if each.described])
             self._keep_notes(one)
 
     def _keep_notes(self, copy: CopyWorkflow) -> None:
@@ -489,19 +490,24 @@ class BackupWorkflow:
         copy.notes = []
 
     def _check_contents(self) -> Workflow:
-        """Check the repository and its copies, and repair damage of each by the others."""
-        run, damage = self._run, ""
+        """Check the repository and its copies, and repair damage of each by the others.
+
+        Where this is tried again, nothing is checked again: that would find the damage to be known already.
+        """
+        run = self._run
         options = {"check_level": run["check_level"], "check_subset": run["check_subset"]}
-        try:
-            yield from self._snapshots(check=options)
-        except RepairableDamage as stopped:
-            if not self._copies:
-                raise
-            damage = str(stopped)
+        if self._damage is None:
+            try:
+                yield from self._snapshots(check=options)
+                self._damage = ""
+            except RepairableDamage as stopped:
+                if not self._copies:
+                    raise
+                self._damage = str(stopped)
         if self._copies and not self._check:
-            yield from self._repair(damage)
-        elif damage:
-            raise JobStopped(damage)
+            yield from self._repair(self._damage)
+        elif self._damage:
+            raise JobStopped(self._damage)
         for copy in self._copies:
             yield from copy.check_and_repair(self._made)
             self._keep_notes(copy)

@@ -120,6 +120,12 @@ def test_a_copy_is_in_another_place(copy, client, expected):
     assert expected in found and bool(expected) == bool(found)
 
 
+def test_two_copies_of_a_job_are_in_different_places():
+    first, third = place("one", "/b"), place("three", "/c")
+    assert find_same_place(place("two", "/c"), first, None, [third]) == ""
+    assert "another copy of the job" in find_same_place(place("three", "/c/in"), first, None, [third])
+
+
 def listed(*found: str) -> SnapshotList:
     return SnapshotList([ListedSnapshot(name, "complete", f"{name[:13]}:00:00Z") for name in found])
 

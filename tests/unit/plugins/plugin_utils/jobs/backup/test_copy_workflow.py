@@ -56,6 +56,7 @@ class World(Transfers):
         self.fillings: list[Any] = []
         self.place: Any = {"machine": "two", "path": {"real": "/c"}}
         self.reverse = self
+        self.job = RUN
 
     def identify(self, with_client: bool) -> Any:
         self.asked.append(("identify", {"client": with_client}))
@@ -68,6 +69,8 @@ class World(Transfers):
         for action, options in wishes.items():
             self.asked.append((action, options))
             answer = self.answers[action].pop(0)
+            if answer is None:  # it is refused
+                break
             if isinstance(answer, Exception):
                 raise answer
             found[action] = {"changed": action != "list", "warnings": [], "diff": [], **answer}
@@ -84,7 +87,7 @@ class World(Transfers):
     def make(self, check: bool = False, **state: Any) -> CopyWorkflow:
         hosts: Any = self
         return CopyWorkflow(
-            RUN, RUN["copies"][0], hosts, self._transfer, (TransferError, HostFailed),
+            self.job, self.job["copies"][0], hosts, self._transfer, (TransferError, HostFailed),
             CopyState("vault2", "/c", **state),
             lambda: "2026-11-02T13:00:00Z", lambda _line: None, check,
         )  # fmt: skip
@@ -160,6 +163,35 @@ def test_a_line_that_breaks_ends_the_copying_until_the_next_run():
     assert len(world.jobs) == 1 and state.error == "cut" and "prune" not in world.actions
 
 
+def test_what_was_copied_before_an_early_end_is_known():
+    world = World(listed())
+    world.transfers = [SENT, TransferError("cut", may_pass=True)]
+    state = world.copy(ONE, TWO).state
+    assert (state.copied, state.snapshots, state.newest) == ([ONE], 1, "2026-11-01T12:00:00Z")
+    refused = World(listed(ONE))
+    refused.answers["list"].append(None)
+    state = refused.copy(ONE, snapshots=1).state
+    assert refused.actions[-2:] == ["prune", "list"] and (state.snapshots, state.newest) == (1, "2026-11-01T12:00:00Z")
+
+
+def test_options_of_the_job_about_its_repository_count_for_the_copy():
+    plain, world = World(listed(), listed(ONE)), World(listed(), listed(ONE))
+    plain.copy(ONE)
+    assert "read_only" not in dict(plain.asked)["finish"] and "min_free" not in plain.fillings[0]._begin["begin"]
+    world.job = {**RUN, "read_only": True, "min_free": "10%"}
+    assert world.copy(ONE).state.error == ""
+    assert dict(world.asked)["finish"]["read_only"] is True
+    assert world.fillings[0]._begin["begin"]["min_free"] == "10%"
+
+
+def test_two_copies_in_one_place_are_one():
+    world = World(listed())
+    workflow = world.make()
+    live_to_end(workflow.bring_up_to_date([ONE], [world.place]), [])
+    assert "it is another copy of the job under another name" in workflow.state.error and not world.jobs
+    assert workflow.described is None
+
+
 def repair_first(world: World, workflow: CopyWorkflow) -> Any:
     found: list[Any] = []
     first: Any = world
@@ -212,3 +244,12 @@ def test_a_copy_is_checked_and_repaired_by_the_first_repository(left, error):
         and workflow.state.error.startswith(error)
         and bool(workflow.state.error) == bool(left)
     )
+
+
+def test_damage_of_a_copy_that_nobody_can_repair_stays_an_error():
+    world = World(listed(ONE), listed(ONE))
+    workflow = world.copy(ONE, failing_since="2026-10-01T00:00:00Z")
+    world.answers["repair"] = [{"repaired": [], "wanted": [], "left": 1}]  # its check finds nothing new
+    live_to_end(workflow.check_and_repair([ONE]), [])
+    assert workflow.state.error.startswith("vault2:/c has 1 damaged entry")
+    assert workflow.state.failing_since == "2026-10-01T00:00:00Z"

@@ -89,6 +89,22 @@ def test_the_lease_is_released_by_the_last_action_that_succeeds(answer: Any, fir
     assert runner.steps[-1]["then"] == []
 
 
+def test_what_is_asked_of_a_copy_depends_on_the_lease_of_the_backup():
+    lease = Lease(TERMS, held=True)
+    runners = {name: Runner(name, None) for name in ("web1", "vault", "vault2")}
+    made: Any = runners.get
+    copy: Any = {"host": "vault2", "path": "/c"}
+    hosts = BackupHosts(RUN, made, lease=lease).with_copy(copy)
+    assert hosts.runners["dest"].name == "vault2"
+    guard = runners["vault2"].guard
+    with guard.turn([{"do": "snapshot"}]) as steps:
+        assert steps == () and len(runners["vault"].steps) == 0, "an execution without steps renews it"
+    lease.lost = "ben has taken it over"
+    with pytest.raises(LeaseLost, match="ben has taken"), guard.turn([]):
+        pytest.fail("it is another's")
+    BackupHosts(RUN, made, TERMS).with_copy(copy)
+
+
 def test_another_run_at_work_is_told_from_other_refusals():
     with pytest.raises(RepositoryBusy, match="^vault: in use"):
         ask({"refused": "in use", "busy": True})

@@ -20,9 +20,13 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.claims import
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostFailed, LeaseLost
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup import workflow as workflow_module
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.drill import DrillRecord
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.hosts import RepositoryBusy
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.hosts import FilesDamaged, RepositoryBusy
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.jobs import make_runs
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.state import BackupRecord, BackupState
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.state import (
+    BackupRecord,
+    BackupState,
+    RepairedSnapshots,
+)
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.store import BackupStore
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.workflow import BackupServices, BackupWorkflow
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.hook_steps import TasksHook, TasksResult
@@ -972,3 +976,51 @@ def test_a_drill_alone_makes_no_backup_and_keeps_its_record(world: World):
     world.before, world.drill = after, Drill("no room there")
     world.live(drill=DRILL)
     assert world.failures == ["drill: no room there"] and world.reports[-1].newest == before.newest
+    assert world.reports[-1].failing_since > before.at
+    world.before, world.drill = world.reports[-1], Drill()
+    world.live(drill=DRILL)
+    assert world.failures == [] and world.reports[-1].failing_since == ""
+
+
+# Copies
+
+
+class OneCopy:
+    """A copy whose host is away once when a repair needs it, and that has no intact contents."""
+
+    away = True
+
+    def __init__(self, *_given: object) -> None:
+        self.notes: list[str] = []
+        self.changed = False
+        self.described: Any = None
+        self.others: Any = None
+
+    def bring_up_to_date(self, _made: object, others: Any = ()) -> Any:
+        self.others, self.described = others, "a place"
+        yield from ()
+
+    def repair_first(self, _first: object) -> Any:
+        yield from ()
+        if self.away:
+            self.away = False
+            raise JobStopped("vault: no route", may_pass=True)
+        return RepairedSnapshots(left=1)
+
+    def check_and_repair(self, _made: object) -> Any:
+        yield from ()
+
+    def close(self) -> None:
+        pass
+
+
+def test_new_damage_is_reported_although_its_repair_is_tried_again(world: World, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(workflow_module, "CopyWorkflow", OneCopy)
+    monkeypatch.setattr(World, "with_copy", lambda _self, _copy: None, raising=False)
+    world.answers["check"] = [FilesDamaged("it rots", "vault"), GOOD["check"]]  # which is known then
+    copies = [{"host": "vault2", "path": "/c"}, {"host": "vault3", "path": "/c"}]
+    workflow = world.live(copies=copies)
+    (failure,) = world.failures
+    assert failure.startswith("check: it rots. vault:/b has 1 damaged entry")
+    found: Any = workflow._copies
+    assert [one.others for one in found] == [[], ["a place"]]
