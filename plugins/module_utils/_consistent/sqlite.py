@@ -143,7 +143,7 @@ def _copy(folder: DumpFolder, made: MadeList, path: str, name: str, status: os.s
             copied = os.fstat(fd)
             if not stat.S_ISREG(copied.st_mode) or copied.st_uid != account.uid or copied.st_nlink != 1:
                 raise TransferFailed(f"the copy of the SQLite database {path} was exchanged while it was made")
-            os.fchmod(fd, stat.S_IMODE(status.st_mode) & 0o777)
+            os.fchmod(fd, 0o600)  # the folders above the database may have kept others out
             os.utime(fd, ns=(status.st_atime_ns, status.st_mtime_ns))
         finally:
             os.close(fd)

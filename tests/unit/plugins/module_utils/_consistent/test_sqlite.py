@@ -67,6 +67,7 @@ def test_a_copy_is_one_moment_of_a_database_in_use(tmp_path, mode):
         into, made = copy(root, "sub/app.db", work=tmp_path)
     (file,) = [one for one in into.iterdir() if not one.name.startswith(".")]
     assert file.name == "sub%2Fapp.db" and file.stat().st_uid == (root / "sub/app.db").stat().st_uid
+    assert file.stat().st_mode & 0o777 == 0o600
     with contextlib.closing(sqlite3.connect(file)) as database:
         rows = [database.execute(f"SELECT count(*), sum(amount) FROM {table}").fetchone() for table in ("a", "b")]
         assert rows[0][0] == rows[1][0] == 1500 and rows[0][1] + rows[1][1] == 300_000 and rows[1][1] > 150_000
