@@ -103,10 +103,10 @@ def find_dump_folders(preparation: Preparation) -> list[str]:
     return [str(source["into"]) for source in preparation.sources if source["kind"] != "btrfs"]
 
 
-def _entries(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _entries(job: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """Return the entries of ``consistent`` with their types: a text such as "no" is no, and one name is a list."""
     option = spec_of_role("backup")["backup_jobs"]["options"]["consistent"]
-    found: list[dict[str, Any]] = convert(job.get("consistent") or (), option)
+    found: Sequence[Mapping[str, Any]] = convert(job.get("consistent") or (), option)
     return found
 
 

@@ -52,9 +52,9 @@ def find_load_problems(written: Sequence[Mapping[str, Any]]) -> list[str]:
     return found
 
 
-def _convert_all(written: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _convert_all(written: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     """Return entries with their types: a text such as "false" is no."""
-    found: list[dict[str, Any]] = convert(written, spec_of_role("restore")["restore_consistent"])
+    found: Sequence[Mapping[str, Any]] = convert(written, spec_of_role("restore")["restore_consistent"])
     return found
 
 
