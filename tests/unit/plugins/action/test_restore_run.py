@@ -33,7 +33,7 @@ ANSWERS: dict[str, Any] = {
 }
 COUNTS = ("files_created", "files_updated", "files_deleted", "files_unchanged", "attributes_changed", "vanished")
 TOTALS = {"bytes_total": 5, "bytes_apparent": 5, "bytes_sent": 5, "files_total": 2}
-RESULT = {"duration": 1.0, "method": "stream", "encrypted": True, "verified": "checksum"}
+RESULT = {"changed": True, "duration": 1.0, "method": "stream", "encrypted": True, "verified": "checksum"}
 LISTS: dict[str, Any] = {"changes": [], "changes_total": 0, "deleted": [], "errors": [], "repaired": []}
 RUNNING = Status("running", alive=True, progress=parse_progress({"bytes_done": 1, "bytes_total": 5}))
 
