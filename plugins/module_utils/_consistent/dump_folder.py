@@ -18,6 +18,7 @@ import re
 import stat
 from typing import Callable, Mapping, Sequence
 
+from .._core.disk_full import find_room
 from .._core.errors import TransferFailed
 from .._tree.descent import DIRECTORY_FLAGS
 from .._tree.held_root import open_held
@@ -150,8 +151,7 @@ class DumpFolder:
 
     def require_room(self, size: int, percent: int = 100) -> None:
         """Raise TransferFailed unless ``percent`` of so many bytes are free."""
-        room = os.fstatvfs(self.fd)
-        free, needed = room.f_bavail * room.f_frsize, size * percent // 100
+        free, needed = find_room(self.fd).free, size * percent // 100
         if free < needed:
             raise TransferFailed(
                 f"{os.fsdecode(self.path)} has {free >> 20} MiB free, and dumps of {size >> 20} MiB of databases may "

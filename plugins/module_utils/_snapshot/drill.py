@@ -21,6 +21,7 @@ import stat
 import time
 from typing import Iterator, Mapping, NamedTuple, Sequence
 
+from .._core.disk_full import find_room
 from .._core.json_shape import as_object, member
 from .._model.entry import REGULAR, SYMLINK
 from .._model.entry_codec import ManifestError
@@ -201,19 +202,18 @@ def make_scratch(place: str, name: str, owner: str, avoid: Sequence[str]) -> Scr
                     "for drills (into)"
                 )
         removed = [one for one in _leftovers(fd, owner) if _remove(fd, one, owner)] + _remove_empty(fd)
-        status = os.fstatvfs(fd)
-        total, free = (count * status.f_frsize for count in (status.f_blocks, status.f_bavail))
-        room = usable_room(total, free)
+        found = find_room(fd)
+        room = usable_room(found.total, found.free)
         if room <= 0:
             raise Refused(
-                f"the file system of {place} has {free} bytes free, and {free - room} of these must stay free, so "
-                "nothing is restored there. Make room, or name another folder (into)"
+                f"the file system of {place} has {found.free} bytes free, and {found.free - room} of these must stay "
+                "free, so nothing is restored there. Make room, or name another folder (into)"
             )
         try:
             _create(fd, name, owner)
         except OSError as error:
             raise Refused(f"no folder can be made in {place}: {error.strerror}") from None
-        entries = status.f_favail // 2 if status.f_files else MOST_FILES * 100
+        entries = MOST_FILES * 100 if found.free_inodes is None else found.free_inodes // 2
         return ScratchFolder(room, entries, removed)
 
 
