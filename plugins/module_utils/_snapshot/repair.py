@@ -179,10 +179,9 @@ class _Repair:
             self._replace_all()
             return
         try:
-            for tree in {tree.name: tree for found in self._names.values() for tree, _path in found}.values():
-                make_writable(tree.folder)
+            named = {tree.name for found in self._names.values() for tree, _path in found}
             for tree in self._trees:
-                if tree.damaged:
+                if tree.damaged or tree.name in named:
                     make_writable(tree.folder)
             self._open_folder(stack)
             self._replace_all()
@@ -250,7 +249,7 @@ class _Repair:
             return
         for source in self._sources(tree, path, record, there):
             if self._check:
-                if _hash(source, tree.algorithm) == record.content:
+                if _hash(source.root, source.entry, tree.algorithm) == record.content:
                     self._count(tree, path, source.label)
                     return
             elif self._bring(source, tree, record):
@@ -271,11 +270,7 @@ class _Repair:
             tree.intact.add(path)
 
     def _is_intact(self, tree: _Tree, there: Entry, record: EntryRecord) -> bool:
-        if not _describes(tree, there, record):
-            return False
-        with contextlib.suppress(OSError):
-            return hash_and_close(tree.root.open_file(there.path, there), tree.algorithm) == record.content
-        return False
+        return _describes(tree, there, record) and _hash(tree.root, there, tree.algorithm) == record.content
 
     def _sources(self, tree: _Tree, path: bytes, record: EntryRecord, there: Entry | None) -> Iterator[_Source]:
         """Yield files that should have these contents, each once: the file itself if its metadata alone are wrong."""
@@ -418,9 +413,10 @@ def _describes(tree: _Tree, entry: Entry, record: EntryRecord) -> bool:
     return tree.describer.describe(EntryRecord(entry, b"", entry.path)) == tree.describer.describe(record)
 
 
-def _hash(source: _Source, algorithm: str) -> bytes:
+def _hash(root: Root, entry: Entry, algorithm: str) -> bytes:
+    """Return the hash of a file; empty if it cannot be read, or is not the one that was looked at."""
     with contextlib.suppress(OSError):
-        return hash_and_close(source.root.open_file(source.entry.path, source.entry), algorithm)
+        return hash_and_close(root.open_file(entry.path, entry), algorithm)
     return b""
 
 
