@@ -89,7 +89,7 @@ class Done(NamedTuple):
 
 
 def _iso(seconds: int | None) -> str | None:
-    return None if seconds is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+    return None if seconds is None else names.time_text(seconds)
 
 
 class ChangeResult(NamedTuple):

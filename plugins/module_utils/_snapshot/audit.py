@@ -16,7 +16,7 @@ from . import history, names
 from .errors import Refused
 from .facts import CheckRecord
 from .history import Event, find_missing, read_history
-from .hold import active_hold, ending_clock
+from .hold import active_holds, ending_clock
 from .repository import Series
 from .room import Room, find_room
 from .search import Skipped, find_folders
@@ -122,8 +122,8 @@ def _audit_folder(series: Series, now: int) -> FolderAudit:
 
 def _find_protected(series: Series, now: int) -> list[str]:
     clock = ending_clock(series, now)
-    there = series.named() + series.named(names.ASIDE)
-    return [name for name in there if active_hold(series, name, clock) is not None][-MOST_DECISIONS:]
+    found = [*active_holds(series, names.COMPLETE, clock), *active_holds(series, names.ASIDE, clock)]
+    return found[-MOST_DECISIONS:]
 
 
 def _checked(series: Series, name: str) -> CheckRecord | None:
@@ -143,12 +143,8 @@ def _parts_of(record: CheckRecord | None) -> tuple[int, int]:
 
 
 def _decision(event: Event) -> Decision:
-    return Decision(event.act, event.name, _text(event.at), event.by, event.why, event.was)
+    return Decision(event.act, event.name, names.time_text(event.at), event.by, event.why, event.was)
 
 
 def _pick(choose: Callable[[Iterable[int]], int], times: list[int]) -> str | None:
-    return _text(choose(times)) if times else None
-
-
-def _text(seconds: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+    return names.time_text(choose(times)) if times else None

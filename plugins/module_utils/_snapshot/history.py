@@ -19,7 +19,6 @@ import json
 import os
 import re
 import stat
-import time
 from calendar import timegm
 from typing import Collection, Iterable, Mapping, NamedTuple, Sequence
 
@@ -49,7 +48,6 @@ LONGEST = 4096  # bytes of a line
 _IN_ORDER = (names.ASIDE, names.COMPLETE, names.REMOVING)
 _TEXT, _SHORT = 200, 40  # characters of a text, and where it must be shorter
 _LARGEST = 32 << 20  # bytes from the end of the file that are read
-_TIME = "%Y-%m-%dT%H:%M:%SZ"
 _READ_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)Z", re.ASCII)  # strptime takes most of the time
 
 
@@ -68,7 +66,7 @@ class Event(NamedTuple):
         """Return the line as the file has it."""
         for limit in (_TEXT, _SHORT):
             texts = {"by": self.by[:limit], "why": self.why[:limit]}
-            values = {**self._asdict(), **texts, "at": time.strftime(_TIME, time.gmtime(self.at))}
+            values = {**self._asdict(), **texts, "at": names.time_text(self.at)}
             text = json.dumps({key: value for key, value in values.items() if value}).encode("ascii") + b"\n"
             if len(text) <= LONGEST:
                 break
@@ -87,7 +85,7 @@ class HistoryEntry(NamedTuple):
     def describe(self) -> str:
         """Return when and by whom it was made."""
         by = f" by {self.by}" if self.by else ""
-        return f"made {time.strftime(_TIME, time.gmtime(self.made))}{by}"
+        return f"made {names.time_text(self.made)}{by}"
 
 
 def parse_event(line: bytes) -> Event:

@@ -46,12 +46,12 @@ class Hold(NamedTuple):
 
     def end(self) -> str:
         """Return until when, as a user writes it."""
-        return FOREVER if self.until is None else _iso(self.until)
+        return FOREVER if self.until is None else names.time_text(self.until)
 
     @property
     def rule(self) -> str:
         """The rule by which a prune keeps the snapshot."""
-        return f"protected {FOREVER}" if self.until is None else f"protected until {_iso(self.until)}"
+        return f"protected {FOREVER}" if self.until is None else f"protected until {names.time_text(self.until)}"
 
     def describe(self) -> str:
         """Return what a refusal says of it."""
@@ -65,15 +65,11 @@ class Hold(NamedTuple):
             "reason": self.reason,
             "until": self.end(),
             "by": self.by,
-            "since": None if self.at is None else _iso(self.at),
+            "since": None if self.at is None else names.time_text(self.at),
         }
 
 
 _UNREADABLE = Hold(f"{names.HOLD} of the snapshot cannot be read, so nobody knows when it may be removed")
-
-
-def _iso(seconds: int) -> str:
-    return time.strftime(_FORMAT, time.gmtime(seconds))
 
 
 def parse_hold(value: object) -> Hold:
@@ -147,6 +143,12 @@ def active_hold(series: Series, name: str, clock: int) -> Hold | None:
     return None
 
 
+def active_holds(series: Series, kind: str, clock: int) -> dict[str, Hold]:
+    """Return the holds of the snapshots of a kind that have not ended at ``ending_clock``, by their names."""
+    found = {name: active_hold(series, name, clock) for name in series.named(kind)}
+    return {name: hold for name, hold in found.items() if hold is not None}
+
+
 def refuse_held(series: Series, name: str, clock: int, action: str) -> None:
     """Refuse to do an action with a protected snapshot. Raises Refused."""
     hold = active_hold(series, name, clock)
@@ -169,8 +171,8 @@ def protect(series: Series, name: str, until: str, reason: str, now: int, *, che
             return False
         if end is not None and end <= now:
             raise Refused(
-                f"until is {until!r}, which is past: this host says that it is {_iso(now)}. Write a later date, or set "
-                "the clock that is wrong (timedatectl)"
+                f"until is {until!r}, which is past: this host says that it is {names.time_text(now)}. Write a later "
+                "date, or set the clock that is wrong (timedatectl)"
             )
         if found is not None and (end is not None and (found.until is None or end < found.until)):
             raise Refused(
@@ -180,7 +182,7 @@ def protect(series: Series, name: str, until: str, reason: str, now: int, *, che
         if not check:
             series.step("hold")
             write_json(snapshot.fd, names.HOLD, Hold(why, end, series.by, now)._asdict())
-            end_text = FOREVER if end is None else _iso(end)
+            end_text = FOREVER if end is None else names.time_text(end)
             note(series, event_of(series, PROTECTED, name, now, f"until {end_text}: {why}"))
     return True
 

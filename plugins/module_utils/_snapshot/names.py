@@ -46,6 +46,7 @@ LARGEST_STEP = 86400  # seconds that a clock may have been ahead for the next sn
 
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z")
 _FORMAT = "%Y-%m-%dT%H%M%SZ"
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
 _LAST_SECOND = 253402300799  # 9999-12-31T23:59:59Z: later ones would need a longer name
 
 
@@ -68,6 +69,11 @@ def time_of(name: str) -> int | None:
         return seconds if name_of(seconds) == name else None  # not one with a 61st second
     except ValueError:
         return None
+
+
+def time_text(seconds: int) -> str:
+    """Return a time, in seconds since 1970, as results and files have it: ``2026-11-21T17:30:09Z``."""
+    return time.strftime(_TIME, time.gmtime(seconds))
 
 
 def read(name: str) -> tuple[str, int | None]:

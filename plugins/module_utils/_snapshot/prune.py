@@ -20,7 +20,7 @@ from . import names
 from .begin import unfinished_facts
 from .errors import Refused
 from .history import PRUNED, event_of, note
-from .hold import Hold, active_hold, ending_clock
+from .hold import active_holds, ending_clock
 from .policy import Policy, decide, describe
 from .read_lock import unless_read
 from .read_only import make_writable
@@ -67,12 +67,12 @@ def prune(
         )
     settled = series.settle(now, check)
     clock = ending_clock(series, now, control_time)
-    stays = _held(series, names.REMOVING, clock)
+    stays = active_holds(series, names.REMOVING, clock)
     leftovers = [name for name in series.named(names.REMOVING) if name not in stays]
     complete = series.times()
     kept = decide(complete, policy, now, calendar)
     _keep_used(series, kept, now)
-    for name, hold in _held(series, names.COMPLETE, clock).items():
+    for name, hold in active_holds(series, names.COMPLETE, clock).items():
         kept[names.time_of(name) or 0].append(hold.rule)
     going, held = [], {}
     for at in complete:
@@ -102,12 +102,6 @@ def prune(
         held,
         list(stays),
     )
-
-
-def _held(series: Series, kind: str, clock: int) -> dict[str, Hold]:
-    """Return the holds of the protected snapshots of a kind, by their names."""
-    found = {name: active_hold(series, name, clock) for name in series.named(kind)}
-    return {name: hold for name, hold in found.items() if hold is not None}
 
 
 def _keep_used(series: Series, kept: dict[int, list[str]], now: int) -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from typing import Callable, Iterator, Mapping, NamedTuple
 
 from .._model.entry import REGULAR
@@ -215,7 +214,7 @@ def iso_time(nanoseconds: int) -> str:
     """Return a time in UTC, such as 2026-11-21T17:30:09Z; seconds since 1970 for one that no calendar has."""
     seconds = nanoseconds // _SECOND
     try:
-        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+        return names.time_text(seconds)
     except (ValueError, OverflowError, OSError):
         return str(seconds)
 
