@@ -71,6 +71,13 @@ def convert(value: Any, option: Option) -> Any:
     return {name: one for name, one in members.items() if one is not None}
 
 
+def explain_kinds(entry: Mapping[str, Any], kinds: Sequence[str], variable: str) -> str:
+    """Return why an entry of a variable has not exactly one of some kinds, and nothing else; empty if it has."""
+    if len(entry) == 1 and all(name in kinds and value is not None for name, value in entry.items()):
+        return ""
+    return f"an entry of {variable} has {', '.join(map(str, entry)) or 'nothing'}: give one of {', '.join(kinds)}"
+
+
 class WrittenJob(NamedTuple):
     """A job as the user wrote it, and what to call it."""
 

@@ -21,7 +21,7 @@ from ...fleet.scheduler import Call, Pause
 from ...hosts.host_runner import HostRunner
 from ...transfer import steps
 from ...transfer.status import Status, parse_status
-from ..mistakes import convert
+from ..mistakes import convert, explain_kinds
 
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import JobKey, Poll, Start
@@ -86,7 +86,7 @@ def plan_preparation(job: Mapping[str, Any], paths: Sequence[str], identity: str
     The job has no problems, and ``paths`` are its own, each with a slash at its end. ``identity`` names the job on the
     client.
     """
-    requests = [_request(*_kind_of(one), paths, identity) for one in _entries(job)]
+    requests = [_request(kind, options, paths, identity) for one in _entries(job) for kind, options in one.items()]
     if not requests:
         return None
     return Preparation(
@@ -118,12 +118,6 @@ def _read_from(path: str, requests: Sequence[Mapping[str, object]]) -> str:
         return path
     snapshot = os.path.join(subvolume, snapshots[subvolume])
     return os.path.normpath(os.path.join(snapshot, os.path.relpath(path, subvolume))) + "/"
-
-
-def _kind_of(entry: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Return the one kind of an entry of ``consistent``, with its options."""
-    ((kind, options),) = [(name, value) for name, value in entry.items() if name in KINDS]
-    return kind, options
 
 
 def _request(kind: str, options: Mapping[str, Any], paths: Sequence[str], identity: str) -> dict[str, object]:
@@ -189,13 +183,11 @@ def find_consistent_problems(job: Mapping[str, Any], paths: Sequence[str]) -> li
     found: list[str] = []
     places: dict[str, str] = {}
     for one in _entries(job):
-        kinds = [name for name in KINDS if one.get(name) is not None]
-        if len(kinds) != 1 or len(one) != 1:
-            found.append(
-                f"an entry of consistent has {', '.join(map(str, one)) or 'nothing'}: give one of {', '.join(KINDS)}"
-            )
+        mistake = explain_kinds(one, KINDS, "consistent")
+        if mistake:
+            found.append(mistake)
             continue
-        kind, options = kinds[0], one[kinds[0]]
+        ((kind, options),) = one.items()
         problems = _problems_of(kind, options, paths)
         found += [f"{kind} of consistent: {problem}" for problem in problems]
         if problems or kind == "btrfs" or not paths:

@@ -18,7 +18,7 @@ from ...hosts.host_runner import HostFailed, HostRunner
 from ...transfer import steps
 from ...transfer.status import parse_status
 from ...transfer.watching import watch
-from ..mistakes import convert
+from ..mistakes import convert, explain_kinds
 
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import JobKey, Start
@@ -35,18 +35,16 @@ def find_load_problems(written: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a sentence for each mistake in the variable restore_consistent. Pure."""
     found = []
     for one in _convert_all(written):
-        kinds = [name for name in KINDS if one.get(name) is not None]
-        if len(kinds) != 1 or len(one) != 1:
-            found.append(
-                f"an entry of restore_consistent has {', '.join(one) or 'nothing'}: give one of {', '.join(KINDS)}"
-            )
+        mistake = explain_kinds(one, KINDS, "restore_consistent")
+        if mistake:
+            found.append(mistake)
             continue
-        options = one[kinds[0]]
+        ((kind, options),) = one.items()
         if goes_back(str(options.get("folder") or "")):
-            found.append(f"folder of {kinds[0]} in restore_consistent has '..' in it: write the path without")
+            found.append(f"folder of {kind} in restore_consistent has '..' in it: write the path without")
         if options.get("suffix") == "" and not options.get("databases") and not options.get("over"):
             found.append(
-                f"suffix of {kinds[0]} in restore_consistent is empty, so dumps would go over their own databases. If "
+                f"suffix of {kind} in restore_consistent is empty, so dumps would go over their own databases. If "
                 "this is intended, set over: true"
             )
     return found
@@ -61,7 +59,7 @@ def _convert_all(written: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, 
 def make_load(one: Mapping[str, Any], restored: str) -> Mapping[str, object]:
     """Return an entry of restore_consistent as the host takes it. Pure. ``restored`` is the folder with the dumps."""
     (converted,) = _convert_all([one])
-    ((kind, options),) = [(name, value) for name, value in converted.items() if name in KINDS]
+    ((kind, options),) = converted.items()
     suffix, owners = options.get("suffix"), options.get("owners")
     return {
         "kind": kind,
