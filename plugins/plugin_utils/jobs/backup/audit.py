@@ -22,7 +22,7 @@ from ...common.host_text import one_line
 from ...common.typed_json import parse_dataclass
 from ...common.units import seconds_of
 from .capacity import RepositoryStanding, SeenSpace, find_repositories, name_of
-from .copies import CopyState
+from .copies import CopyState, time_text
 from .drill import DrillRecord
 from .health import ASIDE, OK, STALE, UNCOPIED, JobHealth, find_lacking
 from .jobs import Groups, Run
@@ -458,6 +458,4 @@ def _decisions_of(key: tuple[str, str, str], folder: FolderAnswer) -> list[Decis
 
 def _time_of(complete: Sequence[str]) -> str | None:
     """Return the time in the name of a snapshot as reports have it."""
-    for name in complete:
-        return f"{name[:13]}:{name[13:15]}:{name[15:]}"
-    return None
+    return next(map(time_text, complete), None)

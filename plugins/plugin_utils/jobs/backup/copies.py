@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,16 +18,11 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.time_zone
 from ...common.host_text import one_line
 from ...common.paths import within
 from ...transfer.repair import rules_for
-from .jobs import Copy, Repository, Run
+from .jobs import Copy, Repository, Run, folder_of, line_options
 
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import EndDescription
 
-# Options of the job's transfer that are about hosts and the line between them, not about the source.
-_OF_THE_LINE = (
-    *("method", "encryption", "trust", "rsync_floor", "compress", "compress_level", "streams", "congestion"),
-    *("timeout", "port", "port_range", "ssh_ciphers"),
-)
 # A copy has all of a snapshot's tree, and the manifest as a file. What else is beside them belongs to its repository.
 _TREE_AND_MANIFEST = (f"+ /{names.DATA}/", f"+ /{names.MANIFEST}", "- /*")
 _EXAMPLES = 3  # paths in a message
@@ -108,12 +102,12 @@ def copy_job(run: Run, copy: Copy, name: str) -> Mapping[str, Any]:
     """Return the transfer that copies a snapshot. The host of the copy connects, so nobody needs access to it."""
     first: Repository = run["repository"]
     return {
-        **_line_options(run),
+        **line_options(run, "rsync_floor"),
         "name": run["id"],
         "src_host": first["host"],
-        "src": os.path.join(first["path"], run["host"], run["name"], name) + "/",
+        "src": folder_of(first, run, name) + "/",
         "dest_host": copy["host"],
-        "dest": os.path.join(copy["path"], run["host"], run["name"], names.UNFINISHED),
+        "dest": folder_of(copy, run, names.UNFINISHED),
         "connect": "pull",
         "bwlimit": copy["bwlimit"],
         "filter": list(_TREE_AND_MANIFEST),
@@ -131,12 +125,12 @@ def repair_job(
     The host of the copy connects, in whichever direction (``is_to_copy``) the files go.
     """
     return {
-        **_line_options(run),
+        **line_options(run, "rsync_floor"),
         "name": run["id"],
         "src_host": source["host"],
-        "src": os.path.join(source["path"], run["host"], run["name"], name, names.DATA) + "/",
+        "src": folder_of(source, run, name, names.DATA) + "/",
         "dest_host": dest["host"],
-        "dest": os.path.join(dest["path"], run["host"], run["name"], names.REPAIR, names.DATA),
+        "dest": folder_of(dest, run, names.REPAIR, names.DATA),
         "connect": "pull" if is_to_copy else "push",
         "bwlimit": bwlimit,
         "filter": rules_for(paths),
@@ -144,10 +138,6 @@ def repair_job(
         "verify": "none",  # each file is read, and compared with the manifest
         "owner_warnings": False,
     }
-
-
-def _line_options(run: Run) -> Mapping[str, object]:
-    return {name: value for name, value in run["transfer"].items() if name in _OF_THE_LINE}
 
 
 def plan_repair(wanted: Sequence[WantedContent], there: Sequence[str]) -> dict[str, list[str]]:

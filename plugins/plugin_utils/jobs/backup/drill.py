@@ -30,11 +30,6 @@ _SLACK = 3600  # seconds that a drill may be early: runs of a schedule do not be
 _SHOWN = 5  # problems in a message
 _LARGEST = 1 << 63
 _MOST_ENTRIES = 50 * MOST_FILES  # files and the directories above them
-# Options of a job that say how its data is sent, which count for a restore, too.
-OF_THE_WAY = (
-    *("method", "encryption", "trust", "compress", "compress_level", "streams", "congestion", "bwlimit", "timeout"),
-    *("port", "port_range", "ssh_ciphers"),
-)
 
 
 class DrillSettings(NamedTuple):

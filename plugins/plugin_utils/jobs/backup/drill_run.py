@@ -31,7 +31,6 @@ from ...hosts.host_runner import HostFailed, HostRunner
 from ...hosts.pair import PairHosts
 from ..workflow import JobStopped, Transfer, transfer_to_end
 from .drill import (
-    OF_THE_WAY,
     Chosen,
     DrillRecord,
     DrillSettings,
@@ -39,7 +38,7 @@ from .drill import (
     parse_choice,
     parse_scratch,
 )
-from .jobs import Run
+from .jobs import Run, folder_of, line_options
 
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import ChooseShare, Scratch, Step
@@ -182,14 +181,10 @@ class RestoreDrill:
         text = "\0".join((repository["host"], repository["path"], self._run["host"], self._run["name"]))
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
-    @property
-    def _place(self) -> list[str]:
-        return [self._run["repository"]["path"], self._run["host"], self._run["name"]]
-
     def _choose(self, record: DrillRecord, room: int, entries: int) -> ChooseShare:
         return {
             "do": "choose_share",
-            "place": self._place,
+            "place": [self._run["repository"]["path"], self._run["host"], self._run["name"]],
             "which": self._settings.which,
             "seed": record.seed,
             "share": list(self._settings.share),
@@ -199,12 +194,12 @@ class RestoreDrill:
 
     def _transfer(self, hosts: DrillHosts, record: DrillRecord, chosen: Chosen) -> Generator[Any, Any, float]:
         """Restore the share, as a restore does, and return the seconds that this took. Raises JobStopped."""
-        way = {name: self._run["transfer"][name] for name in OF_THE_WAY if name in self._run["transfer"]}
+        run = self._run
         job = {
-            **way,
-            "name": self._run["id"],
-            "src_host": self._run["repository"]["host"],
-            "src": os.path.join(*self._place, chosen.snapshot, DATA) + "/",
+            **line_options(run, "bwlimit"),
+            "name": run["id"],
+            "src_host": run["repository"]["host"],
+            "src": folder_of(run["repository"], run, chosen.snapshot, DATA) + "/",
             "dest_host": self._settings.host,
             "dest": self.tree_of(record),
             "filter": chosen.rules,

@@ -26,7 +26,18 @@ from ..notify import find_notify_problems
 from ..selection import at_most, explain_missing, read_names
 from .consistent import find_consistent_problems, find_dump_folders
 from .drill import read_drill
-from .jobs import OF_ONE_JOB, SET_BY_ROLE, Groups, Run, clients, find_used_folders, given_paths, make_runs, paths
+from .jobs import (
+    OF_ONE_JOB,
+    SET_BY_ROLE,
+    Groups,
+    Run,
+    clients,
+    find_used_folders,
+    given_paths,
+    make_runs,
+    paths,
+    with_drill,
+)
 
 HOOK_HOSTS = ("client", "repository", "localhost")
 _HOOK_KINDS = ("command", "module", "tasks")
@@ -75,7 +86,7 @@ def refuse_jobs(
             values["backup_only"],
             automated,
             hooks,
-            {**({"drill": values["backup_drill"]} if values["backup_drill"] else {}), **values["backup_defaults"]},
+            with_drill(values["backup_defaults"], values["backup_drill"]),
             spec["backup_jobs"]["options"],
         )
     return refuse_variables(_ROLE, problems)
@@ -112,8 +123,8 @@ def find_problems(
         sound += [] if own else [job]
         found += one.tell(own)
     if not found:
-        found += _about_drill_folders(sound, groups)
-        found += _about_shared_dumps(make_runs([job for job in sound if job.get("consistent")], groups))
+        runs = make_runs(sound, groups)
+        found += [*_about_drill_folders(runs), *_about_shared_dumps(runs)]
     known = {word for run in seen for word in (run, *run.split("/", 1))}
     return [
         *at_most(found),
@@ -159,21 +170,32 @@ def _about_repository(job: Mapping[str, Any], groups: Groups) -> list[str]:
     repository = job.get("repository")
     if not isinstance(repository, Mapping) or not repository.get("host") or not repository.get("path"):
         return ["repository is missing: {host: HOST, path: /ABSOLUTE/PATH}"]
-    found = []
     host, path = repository["host"], str(repository["path"])
-    if host not in groups["all"]:
-        found.append(f"the repository's host {host} is not in the inventory; its variables would say how to reach it")
-    if not path.startswith("/"):
-        found.append(f"the repository's path {path} is not absolute, and could be anywhere")
-    elif goes_back(path):
-        found.append(f"the repository's path {path} has '..' in it, and could be anywhere: name the folder itself")
-    elif host in clients(job, groups):
+    found = _problems_of_place("the repository's ", host, path, groups)
+    if _is_certain(path) and host in clients(job, groups):
         found += [
             f"the repository {path} lies inside {src} on the same host, so a backup would contain itself and all others"
             for src in paths(job)
             if within(os.path.normpath(path), src)
         ]
     return found
+
+
+def _problems_of_place(whose: str, host: str, path: str, groups: Groups) -> list[str]:
+    """Return what is wrong with the host and the path of a repository or a copy."""
+    found = []
+    if host not in groups["all"]:
+        found.append(f"{whose}host {host} is not in the inventory; its variables would say how to reach it")
+    if not path.startswith("/"):
+        found.append(f"{whose}path {path} is not absolute, and could be anywhere")
+    elif goes_back(path):
+        found.append(f"{whose}path {path} has '..' in it, and could be anywhere: name the folder itself")
+    return found
+
+
+def _is_certain(path: str) -> bool:
+    """Return whether a path says where it leads."""
+    return path.startswith("/") and not goes_back(path)
 
 
 def _about_copies(job: Mapping[str, Any], groups: Groups) -> list[str]:
@@ -194,19 +216,13 @@ def _problems_of_copy(
     copy: Mapping[str, Any], taken: Sequence[tuple[str, Mapping[str, Any]]], job: Mapping[str, Any], groups: Groups
 ) -> list[str]:
     """Return what is wrong with one copy; ``taken`` are the places that the job uses already, and what to call them."""
-    found = []
     host, path = str(copy["host"]), str(copy["path"])
-    if host not in groups["all"]:
-        found.append(f"the host {host} is not in the inventory; its variables would say how to reach it")
-    if not path.startswith("/"):
-        found.append(f"the path {path} is not absolute, and could be anywhere")
-    elif goes_back(path):
-        found.append(f"the path {path} has '..' in it, and could be anywhere: name the folder itself")
+    found = _problems_of_place("the ", host, path, groups)
     if host in clients(job, groups):
         found.append(
             f"{host} is a client of the job, and whoever harms its data could harm the copy, too. Choose another host"
         )
-    for called, other in taken if path.startswith("/") and not goes_back(path) else ():
+    for called, other in taken if _is_certain(path) else ():
         own, others = os.path.normpath(path), os.path.normpath(str(other.get("path") or ""))
         if host == other.get("host") and (within(own, others) or within(others, own)):
             found.append(
@@ -310,15 +326,15 @@ def _about_drill(job: Mapping[str, Any], groups: Groups) -> list[str]:
     )
 
 
-def _about_drill_folders(jobs: Sequence[Mapping[str, Any]], groups: Groups) -> list[str]:
+def _about_drill_folders(runs: Sequence[Run]) -> list[str]:
     """Return why drills cannot restore where they are to, by the paths alone; the host itself follows links."""
-    runs = make_runs(jobs, groups)
+    used_on = find_used_folders(runs)
     return [
         f"job {run['name']}: into of drill is {drill.path} on {drill.host}, which is in {used}, a repository or a "
         f"source of a backup there. Name another {'host' if used == '/' else 'folder'}"
         for run in runs
         for drill in ([run["drill"]] if run["drill"] else [])
-        for used in find_used_folders(runs, drill.host)
+        for used in used_on.get(drill.host, ())
         if within(drill.path, used)
     ]
 

@@ -26,6 +26,10 @@ from ..selection import read_names
 from .consistent import Preparation, plan_preparation
 from .drill import DrillSettings, read_drill
 
+_OF_THE_LINE = (
+    *("method", "encryption", "trust", "compress", "compress_level", "streams", "congestion", "timeout"),
+    *("port", "port_range", "ssh_ciphers"),
+)
 # Options of longhaul.fleet.transfer that a job does not have, and why; it has all others.
 SET_BY_ROLE = {
     name: f"is an option that a backup sets itself: {why}"
@@ -213,9 +217,28 @@ def _run(job: Mapping[str, Any], host: str, direction: str) -> Run:
     }
 
 
-def find_used_folders(runs: Sequence[Run], host: str) -> list[str]:
-    """Return the repositories, also those of copies, and the sources on a host, in which no drill may restore."""
-    places = [place for run in runs for place in (run["repository"], *run["copies"])]
-    found = [place["path"] for place in places if place["host"] == host]
-    found += [os.path.normpath(source["src"]) for run in runs if run["host"] == host for source in run["sources"]]
-    return list(dict.fromkeys(found))
+def with_drill(defaults: Mapping[str, Any], drill: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the options for all jobs, of which ``backup_drill`` is one."""
+    return {**({"drill": drill} if drill else {}), **defaults}
+
+
+def find_used_folders(runs: Sequence[Run]) -> Mapping[str, list[str]]:
+    """Return by host the repositories, also those of copies, and then the sources, in which no drill may restore."""
+    found: dict[str, dict[str, None]] = {}
+    for run in runs:
+        for place in (run["repository"], *run["copies"]):
+            found.setdefault(place["host"], {})[place["path"]] = None
+    for run in runs:
+        for source in run["sources"]:
+            found.setdefault(run["host"], {})[os.path.normpath(source["src"])] = None
+    return {host: list(folders) for host, folders in found.items()}
+
+
+def folder_of(place: Repository | Copy, run: Run, *below: str) -> str:
+    """Return the folder of a job's snapshots in a repository, or a path ``below`` it."""
+    return os.path.join(place["path"], run["host"], run["name"], *below)
+
+
+def line_options(run: Run, *more: str) -> Mapping[str, object]:
+    """Return the options of a job's transfer that are about hosts and the line between them, and ``more`` of them."""
+    return {name: value for name, value in run["transfer"].items() if name in (*_OF_THE_LINE, *more)}

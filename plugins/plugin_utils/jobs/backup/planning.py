@@ -18,7 +18,7 @@ from ...fleet.scheduler import pair_of
 from ..hooks import find_file_problems
 from ..mistakes import refuse_variables
 from .drill import is_due
-from .jobs import Run, find_used_folders, make_runs, share_bandwidth
+from .jobs import Run, find_used_folders, make_runs, share_bandwidth, with_drill
 from .state import BackupRecord
 from .store import BackupStore
 
@@ -37,8 +37,8 @@ class Plan(NamedTuple):
 
 
 def find_defaults(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the options for all jobs, by the options of the action; ``backup_drill`` is one of them."""
-    return {**({"drill": options["drill"]} if options["drill"] else {}), **options["defaults"]}
+    """Return the options for all jobs, by the options of the action."""
+    return with_drill(options["defaults"], options["drill"])
 
 
 def apply_defaults(jobs: Sequence[Any], defaults: Mapping[str, Any]) -> list[Any]:
@@ -60,7 +60,7 @@ def plan(
     """
     own = options["repository_hosts"]
     jobs, groups = apply_defaults(options["jobs"], find_defaults(options)), variables["groups"]
-    every, drills_only = make_runs(jobs, groups), options["drill_only"]
+    drills_only = options["drill_only"]
     runs = [
         run
         for run in make_runs(jobs, groups, options["only"], options["direction"])
@@ -93,13 +93,15 @@ def plan(
     share_bandwidth(others, concurrency, options["bwlimit"])
     share_bandwidth(hooked, 1, options["bwlimit"])
     limits = replace(parse_limits(options["limits"], _LIMITS), per_dest=concurrency)
+    drilled = {run["drill"].host for run in runs if run["drill"]}
+    everywhere = find_used_folders(make_runs(jobs, groups)) if drilled else {}
     return Plan(
         runs=_wait(others, limits, variables, known),
         hooked=_wait(hooked, limits, variables, known),
         by_id={run["id"]: run for run in runs},
         limits=limits,
         known=known,
-        used={run["drill"].host: find_used_folders(every, run["drill"].host) for run in runs if run["drill"]},
+        used={host: everywhere.get(host, []) for host in drilled},
     )
 
 

@@ -17,7 +17,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._model.paths import
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
 
 from ..source_changes import tell_changes
-from .jobs import NOTHING_PROTECTED, Run, Source
+from .jobs import NOTHING_PROTECTED, Run, Source, folder_of
 from .state import BegunSnapshot, PathTransfer
 
 
@@ -30,8 +30,7 @@ class Expected(NamedTuple):
 
 def path_of(run: Run) -> str:
     """Return the path of the tree of the unfinished snapshot of a run."""
-    repository = run["repository"]["path"]
-    return os.path.join(repository, run["host"], run["name"], names.UNFINISHED, names.DATA)
+    return folder_of(run["repository"], run, names.UNFINISHED, names.DATA)
 
 
 def job_of(run: Run, source: Source, check: bool = False) -> Mapping[str, Any]:
