@@ -20,11 +20,11 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from ansible_collections.longhaul.fleet.tests.bench import data, disk
+from ansible_collections.longhaul.fleet.tests.bench import counters, data, disk
 from ansible_collections.longhaul.fleet.tests.bench.measuring import Sample, Tool
 from ansible_collections.longhaul.fleet.tests.bench.peers import FETCHED
 from ansible_collections.longhaul.fleet.tests.bench.stage import Stage
-from ansible_collections.longhaul.fleet.tests.support.control_node import adopt_orphans, ticks_of, used_here
+from ansible_collections.longhaul.fleet.tests.support.control_node import adopt_orphans
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
 
 PART = "backup tools"
@@ -48,10 +48,9 @@ _FILE = "00003/0000305"  # one that no edit touches
 
 
 class Keeper(NamedTuple):
-    """A tool that keeps backups in ``folder`` on the destination; each call does one thing to its end."""
+    """A tool that keeps backups on the destination; each call does one thing to its end."""
 
     name: str
-    folder: str
     backup: Callable[[int], object]
     remove_oldest: Callable[[], object]
     restore: Callable[[], object]
@@ -82,34 +81,17 @@ def measure(stage: Stage) -> None:
 
 
 def _measure_day(stage: Stage, day: str, work: list[tuple[Keeper, Callable[[], object]]]) -> None:
-    def counted(keeper: Keeper, do: Callable[[], object]) -> Sample:
-        grown, used, begun = _disk_use(stage, keeper), _processor(stage), time.monotonic()
+    def counted(do: Callable[[], object]) -> Sample:
+        grown, used, begun = disk.used(stage, _DISK), counters.processor(stage.bed), time.monotonic()
         do()
         seconds = time.monotonic() - begun
-        return {
-            "seconds": seconds,
-            "processor": _processor(stage) - used,
-            "growth": _disk_use(stage, keeper) - grown,
-        }
+        processor = counters.processor(stage.bed) - used
+        return {"seconds": seconds, "processor": processor, "growth": disk.used(stage, _DISK) - grown}
 
     tools = [
-        Tool(keeper.name, partial(stage.counted, partial(counted, keeper, do)), keeper.name == OURS)
-        for keeper, do in work
+        Tool(keeper.name, partial(stage.counted, partial(counted, do)), keeper.name == OURS) for keeper, do in work
     ]
     stage.measure(f"{PART}: {day}", tools, lambda: None, repeat=1)
-
-
-def _disk_use(stage: Stage, keeper: Keeper) -> int:
-    """Return the bytes that the tool's repository takes on the disk; shared extents count once for each file."""
-    stage.bed.exec("beta", ["sync", "-f", _DISK], timeout=600)
-    found = os.statvfs(stage.bed.root("beta") / _DISK.lstrip("/"))
-    return (found.f_blocks - found.f_bfree) * found.f_frsize
-
-
-def _processor(stage: Stage) -> float:
-    """Return the processor seconds of this machine's part of the work and of both hosts so far."""
-    folders = (proc for host in stage.bed.hosts for proc in (stage.bed.root(host) / "proc").glob("[0-9]*"))
-    return used_here() + sum(ticks_of(folder, waited=True) for folder in folders)
 
 
 def _change(tree: Path, count: int) -> None:
@@ -150,7 +132,6 @@ def _keepers(stage: Stage) -> Iterator[Keeper]:
     bed.exec("alpha", ["mkdir", "-p", "/data/restored"])
     yield Keeper(
         OURS,
-        f"{_DISK}/ours",
         lambda _number: stage.ours.backup_by_playbook(_SOURCE, f"{_DISK}/ours"),
         lambda: stage.ours.prune_of_playbook(f"{_DISK}/ours", len(DAYS) - 3),
         lambda: stage.ours.restore_by_playbook(_SOURCE, f"{_DISK}/ours", _FILE, "/data/restored/ours"),
@@ -178,7 +159,6 @@ def _rsync(stage: Stage) -> Keeper:
 
     return Keeper(
         RSYNC,
-        folder,
         backup,
         lambda: stage.bed.exec("beta", ["rm", "-r", f"{folder}/0"], timeout=3600),
         restore,
@@ -196,7 +176,6 @@ def _restic(stage: Stage) -> Keeper:
     run("init")
     return Keeper(
         RESTIC,
-        folder,
         lambda _number: run("backup", _SOURCE),
         lambda: run("forget", "--keep-last", str(len(DAYS) - 3), "--prune"),
         lambda: run("restore", "latest", "--target", "/data/restored/restic", "--include", f"{_SOURCE}/{_FILE}"),
@@ -220,7 +199,6 @@ def _borg(stage: Stage) -> Keeper:
     restored = f"cd /data/restored && exec borg extract {shlex.quote(last)} {shlex.quote(_SOURCE[1:] + '/' + _FILE)}"
     return Keeper(
         BORG,
-        folder,
         lambda number: run("create", f"{repository}::{number}", _SOURCE),
         remove_oldest,
         lambda: stage.bed.exec("alpha", ["env", *said, "sh", "-c", restored], timeout=3600),

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ansible_collections.longhaul.fleet.tests.support.control_node import ticks_of, used_here
 from ansible_collections.longhaul.fleet.tests.testbed import Process, Testbed, network
 
 if TYPE_CHECKING:
@@ -70,6 +71,17 @@ def used(bed: Testbed, host: str = "beta", path: str = "data") -> int:
     """Return the bytes that are in use on the file system of a host's ``path``, relative to its root."""
     found = os.statvfs(bed.root(host) / path)
     return (found.f_blocks - found.f_bfree) * found.f_frsize
+
+
+def processor(bed: Testbed) -> float:
+    """Return the processor seconds so far of what this process started and of all hosts, also of what has ended."""
+    return used_here() + used_by_hosts(bed)
+
+
+def used_by_hosts(bed: Testbed) -> float:
+    """Return the processor seconds so far of all processes of all hosts, those that ended included."""
+    folders = (folder for host in bed.hosts for folder in (bed.root(host) / "proc").glob("[0-9]*"))
+    return sum(ticks_of(folder, waited=True) for folder in folders)
 
 
 def private_memory(bed: Testbed, host: str) -> int:

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ansible_collections.longhaul.fleet.tests.bench import data
+from ansible_collections.longhaul.fleet.tests.bench import counters, data
 from ansible_collections.longhaul.fleet.tests.bench.measuring import Sample, Tool
 from ansible_collections.longhaul.fleet.tests.bench.ours import STREAMS
 from ansible_collections.longhaul.fleet.tests.bench.stage import Stage
@@ -57,6 +57,12 @@ def mounted(stage: Stage, kind: str, room: float, *disks: Sequence[tuple[str, st
         for places in disks:
             held.enter_context(loop_disk(stage.bed, kind, folder, size, *places, direct=direct))
         yield
+
+
+def used(stage: Stage, path: str) -> int:
+    """Return the bytes that are in use on a disk of the destination, after all was written to it."""
+    stage.bed.exec("beta", ["sync", "-f", path], timeout=600)
+    return counters.used(stage.bed, "beta", path.lstrip("/"))
 
 
 def _measure_tree(stage: Stage, kind: str, tree: str) -> None:

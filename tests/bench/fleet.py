@@ -25,9 +25,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ansible_collections.longhaul.fleet.tests.bench import data
+from ansible_collections.longhaul.fleet.tests.bench import counters, data
 from ansible_collections.longhaul.fleet.tests.support.collections_folder import collections_folder
-from ansible_collections.longhaul.fleet.tests.support.control_node import adopt_orphans, ticks_of, used_here
+from ansible_collections.longhaul.fleet.tests.support.control_node import adopt_orphans, used_here
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Run
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed, why_not
 
@@ -85,14 +85,14 @@ class Fleet:
 
     def run(self, what: str | Sequence[dict[str, Any]], *options: str, **variables: Any) -> tuple[Cost, Run]:
         """Run a playbook, or tasks on all destinations; give what that cost, and what it printed and returned."""
-        before, host_before = used_here(), self._used_by_hosts()
+        before, host_before = used_here(), counters.used_by_hosts(self.bed)
         begun = os.times().elapsed
         playbook = what if isinstance(what, str) else list(what)
         how = (f"--forks={self._forks}", *options)
         ended = self._playbooks.run(playbook, *how, hosts="dests", timeout=1800, **variables)
         wall = os.times().elapsed - begun
         ended.expect_success()
-        return Cost(used_here() - before, self._used_by_hosts() - host_before, wall), ended
+        return Cost(used_here() - before, counters.used_by_hosts(self.bed) - host_before, wall), ended
 
     def backup(self, *options: str, hook: str = "") -> tuple[Cost, Run]:
         """Back up the tree of each source to its destination, one client for each repository.
@@ -136,14 +136,6 @@ class Fleet:
         folder = str(self._folder / f"migrated-{self._migrated}")
         variables = {"migrate_phase": "cutover", "migrate_report_dir": folder}
         return self.run(MIGRATE, *options, migrate_jobs=jobs, **variables)
-
-    def _used_by_hosts(self) -> float:
-        return sum(_used_in(self.bed.root(host) / "proc") for host in self.bed.hosts)
-
-
-def _used_in(proc: Path) -> float:
-    """Return the processor seconds of all processes of a host, those that ended included."""
-    return sum(ticks_of(folder, waited=True) for folder in proc.glob("[0-9]*"))
 
 
 def executions(said: str) -> int:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.longhaul.fleet.tests.bench import counters, data, disk
+from ansible_collections.longhaul.fleet.tests.bench import data, disk
 from ansible_collections.longhaul.fleet.tests.bench.measuring import Sample, Tool
 from ansible_collections.longhaul.fleet.tests.bench.ours import STREAMS
 from ansible_collections.longhaul.fleet.tests.bench.stage import Stage
@@ -49,20 +49,14 @@ def _measure_on_disk(stage: Stage, kind: str, edited: int) -> None:
     options = {"dest": f"/{_DISK}/out/", "link_dest": [f"/{_DISK}/older"]}
     with disk.mounted(stage, kind, _ROOM, (("beta", f"/{_DISK}"),), direct=False):
         stage.bed.exec("beta", ["cp", "-a", "/data/older", f"/{_DISK}/older"], timeout=600)
-        older = _used(stage)
+        older = disk.used(stage, f"/{_DISK}")
 
         def empty() -> None:
             stage.bed.exec("beta", ["rm", "-rf", f"/{_DISK}/out"], timeout=600)
-            _used(stage)  # so that it is written, too
+            disk.used(stage, f"/{_DISK}")  # so that it is written, too
 
         def growth(_found: Sample) -> Sample:
-            return {"growth by change": (_used(stage) - older) / edited}
+            return {"growth by change": (disk.used(stage, f"/{_DISK}") - older) / edited}
 
         tools = [per_change(stage.transfer(name, _TREE, **options), edited).adding(growth) for name in STREAMS]
         stage.measure(f"{PART}: {kind}", tools, empty)
-
-
-def _used(stage: Stage) -> int:
-    """Return the bytes that are in use on the disk, after all was written to it."""
-    stage.bed.exec("beta", ["sync", "-f", f"/{_DISK}"], timeout=600)
-    return counters.used(stage.bed, "beta", _DISK)
