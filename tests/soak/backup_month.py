@@ -23,10 +23,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names import COMPLETE, kind_of
 from ansible_collections.longhaul.fleet.tests.support.collections_folder import collections_folder
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Run
-from ansible_collections.longhaul.fleet.tests.support.simulated_clock import SimulatedClock
+from ansible_collections.longhaul.fleet.tests.support.simulated_clock import SimulatedClock, why_not
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 
 from .scale import Say, expect
@@ -37,7 +38,6 @@ _FILES, _SIZE = 200, 20_000
 _DISK = "/data/disk"
 _REPOSITORY, _COPY, _SCRATCH = f"{_DISK}/backup", "/data/copy", "/data/scratch"
 _DISK_SIZE = "48m"
-_SNAPSHOT = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z")
 
 
 class _Playbooks(Playbooks):
@@ -113,7 +113,7 @@ class Month:
     def names(self, host: str = "beta") -> list[str]:
         """Return the complete snapshots of a repository, the oldest first."""
         folder = self.folder(host)
-        return sorted(name for name in os.listdir(folder) if _SNAPSHOT.fullmatch(name)) if folder.is_dir() else []
+        return _complete(folder) if folder.is_dir() else []
 
     def keep_truth(self) -> None:
         """Remember the tree as that of the newest snapshot, if that is new."""
@@ -152,8 +152,16 @@ class Month:
         return json.loads((self._folder / "longhaul-backup/report.json").read_text(encoding="utf-8"))
 
 
+def _complete(folder: Path) -> list[str]:
+    return sorted(name for name in os.listdir(folder) if kind_of(name) == COMPLETE)
+
+
 def run(days: int, seed: int, say: Say) -> int:
     """Live the month; the exit code is 1 where something good was lost or something was not told."""
+    reason = why_not()
+    if reason:
+        say(f"cannot run here: {reason}")
+        return 2
     problems: list[str] = []
     say(f"seed {seed}")
     with Testbed(["alpha", "beta", "gamma"], data_size="512m") as bed, tempfile.TemporaryDirectory() as folder:
@@ -175,7 +183,7 @@ def run(days: int, seed: int, say: Say) -> int:
 
 
 def _attention(month: Month) -> str:
-    return "; ".join(f"{job['id']}: {job.get('problem') or 'ok'}" for job in month.report()["jobs"])
+    return "; ".join(f"{job['id']}: {job['state']}" for job in month.report()["jobs"])
 
 
 def _ordinary(month: Month) -> list[str]:
@@ -192,7 +200,7 @@ def _said(ran: Run) -> str:
 
 def _must_say(month: Month, ran: Run, what: str, pattern: str) -> list[str]:
     """Show what a run said about something; gives the problem that it did not."""
-    found = re.search(f"[^\n]*{pattern}[^\n]*", ran.output)
+    found = re.search(f"[^\n]*(?:{pattern})[^\n]*", ran.output, re.IGNORECASE)
     month.say(f"day {month.day}: {what}: rc {ran.rc}: {found.group(0).strip()[:400] if found else 'said nothing'}")
     return [] if found else [f"{what}: nothing was said of {pattern}: {_said(ran)}"]
 
@@ -249,7 +257,7 @@ def _ahead(host: str) -> Callable[[Month], list[str]]:
         ran = month.run()
         lost = len(before[0] - set(month.names())), len(before[1] - set(month.names("gamma")))
         audit = month.run("longhaul.fleet.audit")
-        told = _must_say(month, audit, f"clock of {host} ahead, audit", f"(?i)clock.*{host}|{host}.*clock")
+        told = _must_say(month, audit, f"clock of {host} ahead, audit", f"clock.*{host}|{host}.*clock")
         month.clock.shift(host, month.day * _DAY)
         month.keep_truth()
         month.say(f"day {month.day}: rc {ran.rc}; {lost[0]} and {lost[1]} snapshots were pruned")
@@ -270,7 +278,7 @@ def _renamed(month: Month) -> list[str]:
     month.client = "web1"
     ran = month.run()
     month.keep_truth()
-    kept = sorted(name for name in os.listdir(month.folder().parent.parent / "alpha/data") if _SNAPSHOT.fullmatch(name))
+    kept = _complete(month.folder().parent.parent / "alpha/data")
     audit = month.run("longhaul.fleet.audit")
     told = _must_say(month, audit, "renamed client, audit", "alpha/data")
     month.say(f"day {month.day}: renamed to web1: rc {ran.rc}, {len(kept)} of {len(old)} old ones stay")
@@ -284,7 +292,7 @@ def _full(month: Month) -> list[str]:
     room = shutil.disk_usage(filler.parent).free
     filler.write_bytes(bytes(max(0, room - 30_000)))
     ran = month.run()
-    told = _must_say(month, ran, "full disk", "(?i)room|space|full")
+    told = _must_say(month, ran, "full disk", "room|space|full")
     lost = [name for name in before if name not in month.names()]
     filler.unlink()
     return [*told, *(f"{name} is lost" for name in lost[1:]), *_ordinary(month)]
