@@ -152,7 +152,7 @@ class CheckResult(NamedTuple):
 
 
 class RepairResult(NamedTuple):
-    """What was repaired; see RETURN."""
+    """The result of the action repair; see RETURN."""
 
     changed: bool
     repaired: list[dict[str, object]]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an auditor asks of a repository: its folders, their snapshots, what checks have read, and who decided what.
+"""An audit of a repository: its folders, their snapshots, the contents that checks have read, and the decisions.
 
 Private to the collection. Reads names, small files and histories alone, no tree and no manifest.
 """
@@ -63,7 +63,7 @@ class FolderAudit(NamedTuple):
 
 
 class AuditResult(NamedTuple):
-    """What a repository has."""
+    """The contents of a repository."""
 
     changed: bool
     now: float  # by the clock of this host, in seconds since 1970, when all was read

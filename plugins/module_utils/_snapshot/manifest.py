@@ -63,7 +63,7 @@ class About(NamedTuple):
 
 
 class BlockPlace(NamedTuple):
-    """Where a block of records is in a manifest, so that it can be read again."""
+    """The position of a block of records in a manifest, for reading the block again."""
 
     offset: int
     check: bytes  # of the frame before
@@ -156,7 +156,7 @@ class ManifestReader:
 
     @property
     def place(self) -> BlockPlace:
-        """Where the next block is."""
+        """The position of the next block."""
         return BlockPlace(self._file.tell(), self._check)
 
     def block_at(self, place: BlockPlace) -> RecordBlock:

@@ -4,7 +4,7 @@
 
 """Find files of an older snapshot that may have been moved, by its manifest. Private to the collection.
 
-Nothing that a manifest says is believed here: whoever uses a path compares the file's content.
+A manifest is not trusted here: the user of a path compares the content of the file.
 """
 
 from __future__ import annotations

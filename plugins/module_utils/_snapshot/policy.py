@@ -84,7 +84,7 @@ def parse(keep: Mapping[str, Any]) -> Policy:
 
 
 class RuleStanding(NamedTuple):
-    """What a rule wants, and what is there."""
+    """The snapshots that a rule of a policy wants, and those that it has."""
 
     rule: str
     wanted: int  # snapshots, periods with a snapshot, or seconds

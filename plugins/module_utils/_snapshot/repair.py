@@ -67,7 +67,7 @@ class WantedContent(NamedTuple):
 
 
 class RepairOutcome(NamedTuple):
-    """What a repair did, or would do."""
+    """The result of a repair, or the prediction of one."""
 
     changed: bool
     repaired: list[RepairedFile]

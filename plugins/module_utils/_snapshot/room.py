@@ -28,7 +28,7 @@ class Room(NamedTuple):
 
 
 class LeastFree(NamedTuple):
-    """How much must be free before a backup begins; of both the larger counts."""
+    """The room that must be free before a backup begins; of both the larger counts."""
 
     bytes: int = 0
     percent: float = 0.0  # of the bytes, and of the inodes where their number is fixed

@@ -124,7 +124,7 @@ class ClockStanding:
 
 @dataclass
 class RuleStanding:
-    """What a rule of the policy wants, and what is there: snapshots, periods with one, or seconds."""
+    """The number that a rule of the policy wants and the number that it has: of snapshots, periods or seconds."""
 
     rule: str
     wanted: int
