@@ -28,7 +28,7 @@ _MOST_FOLDERS = 20_000
 _ROUTINE = (history.MADE, history.FOUND, history.PRUNED, history.COPIED)
 
 
-class Decision(NamedTuple):
+class SnapshotDecision(NamedTuple):
     """An act of a person, or one that no run of this collection did."""
 
     act: str
@@ -54,7 +54,7 @@ class FolderAudit(NamedTuple):
     parts_of: int
     damaged: list[str]  # complete snapshots in which a check found a problem
     missing: list[str]  # snapshots that are gone, although nothing of this collection removed them
-    decisions: list[Decision]  # the newest first
+    decisions: list[SnapshotDecision]  # the newest first
     decisions_total: int
     pruned: int
     pruned_at: str | None
@@ -142,8 +142,8 @@ def _parts_of(record: CheckRecord | None) -> tuple[int, int]:
     return int(record is not None and record.verified is not None), 1
 
 
-def _decision(event: Event) -> Decision:
-    return Decision(event.act, event.name, names.time_text(event.at), event.by, event.why, event.was)
+def _decision(event: Event) -> SnapshotDecision:
+    return SnapshotDecision(event.act, event.name, names.time_text(event.at), event.by, event.why, event.was)
 
 
 def _pick(choose: Callable[[Iterable[int]], int], times: list[int]) -> str | None:

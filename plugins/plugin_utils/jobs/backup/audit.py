@@ -39,7 +39,7 @@ _CLOCK_STEP = 60.0  # seconds that a clock may be off
 
 
 @dataclass
-class Decision:
+class SnapshotDecision:
     """An act of a person, or one that no run of this collection did."""
 
     act: str
@@ -68,7 +68,7 @@ class FolderAnswer:
     parts_of: int
     damaged: list[str]
     missing: list[str]
-    decisions: list[Decision]
+    decisions: list[SnapshotDecision]
     decisions_total: int
     pruned: int
     pruned_at: str | None
@@ -203,7 +203,7 @@ class BackupAudit:
     uncovered: list[str]  # hosts without a job
     orphans: list[OrphanFolder]
     jobs: list[JobAudit]
-    decisions: list[Decision]  # the newest first
+    decisions: list[SnapshotDecision]  # the newest first
     decisions_total: int
     clocks: list[ClockStanding]
     capacity: list[RepositoryCapacity]
@@ -449,7 +449,7 @@ def _compare_policy(keep: Mapping[str, Any], zone: str, times: Sequence[int], at
     return [RuleStanding(*one) for one in compared]
 
 
-def _decisions_of(key: tuple[str, str, str], folder: FolderAnswer) -> list[Decision]:
+def _decisions_of(key: tuple[str, str, str], folder: FolderAnswer) -> list[SnapshotDecision]:
     repository, host, job = key
     for one in folder.decisions:
         one.repository, one.job = repository, f"{host}/{job}"

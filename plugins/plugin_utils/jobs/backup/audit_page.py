@@ -12,7 +12,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted impor
 
 from ...common.units import format_duration, shown_time
 from ...report.model import Cell, Column, EarlierReport, Fact, Notice, Page, PageBlock, Section, Table, Tone
-from .audit import BackupAudit, ClockStanding, Decision, JobAudit, RuleStanding
+from .audit import BackupAudit, ClockStanding, JobAudit, RuleStanding, SnapshotDecision
 from .capacity import capacity_fact, repository_blocks, repository_notices
 from .health import SICK
 
@@ -332,7 +332,7 @@ def _decision_table(audit: BackupAudit) -> Table:
     return Table(f"The newest first{shown}", [Column(title) for title in titles], rows)
 
 
-def _decision_row(one: Decision) -> Sequence[Cell]:
+def _decision_row(one: SnapshotDecision) -> Sequence[Cell]:
     return (
         Cell(shown_time(one.at)),
         Cell(one.act, _ACTS.get(one.act, Tone.PLAIN)),
