@@ -276,8 +276,6 @@ class CopyWorkflow:
         """Do something with the snapshots at one end, and return the answers. Raises JobStopped."""
         try:
             answers = yield Call(partial(end.snapshots, wishes, self._check))
-        except FilesDamaged as error:
-            raise RepairableDamage(error.reason) from error
         except HostFailed as error:
             raise _stopped(error) from error
         for answer in answers.values():
@@ -305,4 +303,6 @@ def _told(place: Repository) -> str:
 
 
 def _stopped(error: HostFailed) -> JobStopped:
+    if isinstance(error, FilesDamaged):
+        return RepairableDamage(error.reason)
     return JobStopped(str(error), error.unreachable, isinstance(error, (LeaseLost, RepositoryBusy)))

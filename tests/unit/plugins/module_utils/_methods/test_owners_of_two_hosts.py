@@ -26,7 +26,7 @@ SWAP = {"users": [[70001, 70002], [70002, 70001], [70003, 70004]], "groups": [[7
 
 
 def know(pair: Pair, side: str, names: Mapping[str, int]) -> None:
-    """Let an end have users and groups of its own beside those of the machine.
+    """Let an end have users and groups of its own beside, or instead of, those of the machine.
 
     All of /etc is another one: a mount on a file alone goes when a program of the machine replaces that file, as
     ``useradd`` does in another test.
@@ -36,8 +36,9 @@ def know(pair: Pair, side: str, names: Mapping[str, int]) -> None:
         etc.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(["cp", "-a", "/etc", str(etc)], check=False, capture_output=True)  # without what has just gone
         for file, line in (("passwd", "{0}:x:{1}:{1}::/:/bin/sh\n"), ("group", "{0}:x:{1}:\n")):
-            with open(etc / file, "a", encoding="utf-8") as stream:
-                stream.writelines(line.format(*one) for one in names.items())
+            here = (etc / file).read_text(encoding="utf-8").splitlines(keepends=True)
+            others = [one for one in here if one.split(":")[0] not in names]  # a machine with MySQL has its user, too
+            (etc / file).write_text("".join([*others, *(line.format(*one) for one in names.items())]), encoding="utf-8")
     commands = [f"mount --bind {etc} /etc"]
     apart = '[ -n "$APART" ] || APART=1 exec unshare --mount --propagation private "$0" "$@"'
     run_through(pair, side, apart, *commands)
