@@ -69,3 +69,16 @@ def test_what_was_lost_is_found(hosts: Testbed, playbooks: Playbooks) -> None:
     assert [one["path"] for one in result["differences"]["changed"]] == ["etc/app.conf"]
     refused = playbooks.run([{"longhaul.fleet.snapshot": {**task, "action": "list", "job": ""}}], hosts="beta")
     assert refused.rc != 0
+
+    # A name with spaces is quoted; one that a shell or Ansible would read in its own way is in no command.
+    (tree / "a name.txt").write_text("here")
+    backups.run()
+    as_yaml = "restore_job: data, restore_path: a name.txt, restore_when: " + backups.snapshots()[-1].parent.name
+    found = find(find_glob="a name.*").output
+    assert (
+        f"longhaul.fleet.restore -e '{{restore_from: alpha, {as_yaml}}}'" in found and "1 path in 3 snapshots" in found
+    )
+    plain = find(find_glob="app.conf").output
+    assert "-e restore_from=alpha -e restore_job=data -e restore_path=etc/app.conf -e restore_when=2" in plain
+    odd = find(find_glob="*7*.conf").output
+    assert "name a folder above" in odd and "longhaul.fleet.restore" not in odd

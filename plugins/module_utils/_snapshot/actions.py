@@ -53,9 +53,10 @@ DEFAULTS: Mapping[str, Any] = {  # of all options
     "control_time": None,
     **dict.fromkeys(("reason", "until"), ""),
     "read_only": False,
-    "expects": 0,  # snapshots that the control node knows; the module has no such option, as for the next three
+    "expects": 0,  # snapshots that the control node knows; the module has no such option, as for the next four
     "min_free": "",  # what must be free before it begins, as the role has it
     "copy_of": "",  # with begin, the snapshot of another repository that is copied
+    "counts_new": False,  # with prune in check mode: the snapshot that the run would have completed counts
     "copied_from": "",  # with finish and repair, that repository
     "check_level": "contents",
     "check_subset": "1/1",
@@ -272,6 +273,7 @@ class _Actions:
             lazy=lazy,
             control_time=self._options["control_time"],
             check=self._dry,
+            counts_new=self._options["counts_new"],
         )
         for name in done.protected_leftovers:
             self.warnings.append(

@@ -25,7 +25,7 @@ MOST_NAMES = 2_000  # of snapshots of a job, the newest
 MOST_DECISIONS = 100  # of a job, the newest
 _MOST_FOLDERS = 20_000
 # A policy prunes each night, so that is only counted, and nobody decides that a snapshot is made or found.
-_ROUTINE = (history.MADE, history.FOUND, history.PRUNED, history.COPIED)
+_ROUTINE = (history.MADE, history.FOUND, history.PRUNED, history.COPIED, history.REPAIRED)
 
 
 class SnapshotDecision(NamedTuple):

@@ -51,12 +51,14 @@ def prune(
     lazy: bool = False,
     control_time: int | None = None,
     check: bool = False,
+    counts_new: bool = False,
 ) -> PruneOutcome:
     """Remove complete snapshots that no rule and no hold keeps, and that nobody reads. The lock is the caller's.
 
     ``reader`` says which job reads below a path. ``control_time`` is that of the control node's clock. ``lazy`` leaves
-    the trees for the next run, under names that are no snapshots'. Raises Refused if a snapshot was set aside, for then
-    the old ones may be the only good ones, and where a tree cannot be removed.
+    the trees for the next run, under names that are no snapshots'. With ``check`` nothing is removed; ``counts_new``
+    then counts a snapshot of this moment, which a run would have completed before. Raises Refused if a snapshot was
+    set aside, for then the old ones may be the only good ones, and where a tree cannot be removed.
     """
     aside = series.named(names.ASIDE)
     if aside:
@@ -70,8 +72,10 @@ def prune(
     stays = active_holds(series, names.REMOVING, clock)
     leftovers = [name for name in series.named(names.REMOVING) if name not in stays]
     complete = series.times()
-    kept = decide(complete, policy, now, calendar)
+    new = {now} - set(complete) if check and counts_new else set()
+    kept = decide([*complete, *new], policy, now, calendar)
     _keep_used(series, kept, now)
+    kept = {at: rules for at, rules in kept.items() if at not in new}
     for name, hold in active_holds(series, names.COMPLETE, clock).items():
         kept[names.time_of(name) or 0].append(hold.rule)
     going, held = [], {}

@@ -58,6 +58,8 @@ def parse_least_free(text: str) -> LeastFree:
 def explain_too_full(room: Room, least: LeastFree) -> str:
     """Return why a file system with this room has too little; empty if it has enough. Pure."""
     wanted = max(least.bytes, int(room.bytes_total * least.percent / 100))
+    if wanted > room.bytes_total:
+        return f"all of it is {_shown(room.bytes_total)}, so {_shown(wanted)} can never be free"
     if room.bytes_free < wanted:
         return f"{_shown(room.bytes_free)} of {_shown(room.bytes_total)} are free, and {_shown(wanted)} must be"
     if room.files_total and room.files_free is not None:

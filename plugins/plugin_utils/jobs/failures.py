@@ -13,6 +13,13 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted impor
 
 from ..common.host_text import one_line
 
+# What became of a job that has not failed: it is late, or waits for a person, or for another run.
+IS_STALE, IS_ASIDE, IS_UNCOPIED, IS_BUSY = UNFAILED = (
+    "is stale",
+    "was set aside",
+    "has a copy that needs attention",
+    "is busy",
+)
 _MOST_LINES = 400  # of all failures together: a terminal has to show them, and the report has all
 _MOST_NAMES = 10  # in one sentence
 _MOST_KEPT = 50  # failures in the statistics, which an automation controller keeps in its database
@@ -66,7 +73,9 @@ def sum_up(failures: Sequence[ReportedFailure], total: int, report: str) -> str:
     left = len(names) - _MOST_NAMES
     named = ", ".join(names[:_MOST_NAMES]) + (f" and {left} more" if left > 0 else "")
     where = f"listed above and in {report}" if report else "listed above"
-    return f"{len(names)} of {counted(total, 'job', 'jobs')} failed: {named}. Why, and what to do, is {where}"
+    have_failed = any(one.what not in UNFAILED for one in failures)
+    state = "failed" if have_failed else "needs attention" if len(names) == 1 else "need attention"
+    return f"{len(names)} of {counted(total, 'job', 'jobs')} {state}: {named}. Why, and what to do, is {where}"
 
 
 def keep_failures(failures: Sequence[ReportedFailure]) -> list[KeptFailure]:

@@ -20,6 +20,7 @@ from ..common.argument_spec import Option, Spec
 from ..common.host_text import one_line
 from .hooks import is_hidden
 
+_CLOSE_HOST = 0.75  # hosts have names that are alike
 _CLOSE = 0.6  # how alike a name and the one that is meant are, from 0 to 1
 _FEW = 12  # options that a message lists
 _LONGEST = 40  # characters of a value that a message quotes
@@ -110,6 +111,18 @@ def suggest(name: str, known: Iterable[str]) -> str:
     names, plain = sorted(known), name.lower().replace("-", "_").strip()
     close = difflib.get_close_matches(plain, names, 1, _CLOSE)
     return (close or [one for one in names if len(one) > 2 and plain.startswith(one)] or [""])[0]
+
+
+def tell_unknown_host(host: str, known: Iterable[str]) -> str:
+    """Return a clause about a host that the inventory does not have, with the one that is probably meant."""
+    likely = suggest_host(host, known) or "; its variables would say how to reach it"
+    return f"{host} is not in the inventory{likely}"
+
+
+def suggest_host(host: str, known: Iterable[str]) -> str:
+    """Return which host is probably meant, as the end of a sentence; empty if none is."""
+    close = difflib.get_close_matches(host, sorted(known), 1, _CLOSE_HOST)
+    return f". Did you mean {close[0]}?" if close else ""
 
 
 def find_misspelt(variables: Iterable[str], spec: Spec, given: Mapping[str, Any]) -> list[str]:

@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
 
 from ...common.units import seconds_of
 from ...fleet.scheduler import Call, Workflow
@@ -85,19 +86,24 @@ class CopyWorkflow:
 
     # The steps of the backup
 
-    def bring_up_to_date(self, made: Sequence[str], others: Sequence[EndDescription] = ()) -> Workflow:
+    def bring_up_to_date(
+        self, made: Sequence[str], makes_one: bool = False, others: Sequence[EndDescription] = ()
+    ) -> Workflow:
         """Copy the snapshots that lag; ``made`` are the complete ones of the first repository, by name.
 
-        ``others`` are the places of the copies before this one.
+        ``makes_one``: this run would have made another one by now. ``others`` are the places of the copies
+        before this one.
         """
         self._end_well()
         known = bool(self.state.snapshots)
         try:
             yield from stop_alone(self._look(known, others))
             now = seconds_of(self._now()) or 0
-            lagging = choose_snapshots(made, self._there, self._copy["keep"], self._run["timezone"], now)
+            new = names.name_of(now)
+            every = [*made, new] if makes_one and new not in made else made
+            lagging = choose_snapshots(every, self._there, self._copy["keep"], self._run["timezone"], now)
             if self._check:
-                self._predict(lagging)
+                self._predict([name if name in made else "the new one" for name in lagging])
                 return
             for name in lagging:
                 try:

@@ -18,7 +18,7 @@ from typing import TypedDict
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names import LARGEST_STEP
 
 from ...common.units import format_duration, seconds_of
-from ..failures import KeptFailure, ReportedFailure, keep_failures
+from ..failures import IS_ASIDE, IS_BUSY, IS_STALE, IS_UNCOPIED, KeptFailure, ReportedFailure, keep_failures
 from .jobs import Run
 from .state import BackupRecord
 
@@ -124,12 +124,14 @@ def _judge_one(
     if record and record.aside:
         state = ASIDE
         why.insert(0, record.aside)
-    failures = [f"{failure.step}: {failure.reason}" for failure in (record.failures if record else [])]
+    failures, only_drill = record.failures if record else [], False
     if wanted and not made and not busy:
-        failures = ["it did not run: an error ended the tasks that were to make it, see above. Run it again"]
-    if failures:
+        why = ["it did not run: an error ended the tasks that were to make it, see above. Run it again", *why]
         state = FAILED
-        why = failures + why
+    elif failures:
+        why = [*(f"{failure.step}: {failure.reason}" for failure in failures), *why]
+        state = FAILED
+        only_drill = all(failure.step == "drill" for failure in failures)
     return JobHealth(
         id=run["id"],
         host=run["host"],
@@ -138,7 +140,7 @@ def _judge_one(
         record=record,
         state=state,
         why=why,
-        next=_NEXT.get(state, "").format(id=run["id"]),
+        next=(_NEXT_DRILL if only_drill else _NEXT.get(state, "")).format(id=run["id"]),
         wanted=wanted,
         age=age,
         is_stale=is_stale,
@@ -164,7 +166,7 @@ def find_lacking(run: Run, record: BackupRecord | None, now: float | None) -> li
 
 
 # What a person must look at, the worst first, and how that is said.
-SICK = {FAILED: "failed", ASIDE: "was set aside", STALE: "is stale", UNCOPIED: "has a copy that needs attention"}
+SICK = {FAILED: "failed", ASIDE: IS_ASIDE, STALE: IS_STALE, UNCOPIED: IS_UNCOPIED}
 _NEXT = {
     FAILED: "Fix what is named, and run it again: -e backup_only={id}",
     ASIDE: "Look at what is missing or has changed, and accept or discard the snapshot.",
@@ -173,6 +175,9 @@ _NEXT = {
 }
 
 
+_NEXT_DRILL = (
+    "The backup itself was made. Fix what is named, and practise again: -e backup_only={id} -e backup_drill_only=true"
+)
 _WAIT = "Wait for that run to end; what it makes is in its own report."
 
 
@@ -192,7 +197,7 @@ def find_sick(entries: Sequence[JobHealth]) -> list[ReportedFailure]:
     ]
     if sick or not all(one.busy for one in wanted):
         return sick
-    return [ReportedFailure(one.id, "is busy", one.busy, _WAIT) for one in wanted]
+    return [ReportedFailure(one.id, IS_BUSY, one.busy, _WAIT) for one in wanted]
 
 
 class BackupSummary(TypedDict):

@@ -21,7 +21,7 @@ from ...common.paths import goes_back, within
 from ...hosts.trust import NONE
 from ..hooks import find_hook_problem, is_hidden
 from ..job_options import find_transfer_problems, passed_on, spec_with_jobs
-from ..mistakes import check_by_spec, check_jobs, find_misspelt, refuse_variables
+from ..mistakes import check_by_spec, check_jobs, find_misspelt, refuse_variables, suggest_host, tell_unknown_host
 from ..notify import find_notify_problems
 from ..selection import at_most, explain_missing, read_names
 from .consistent import find_consistent_problems, find_dump_folders
@@ -185,7 +185,7 @@ def _problems_of_place(whose: str, host: str, path: str, groups: Groups) -> list
     """Return what is wrong with the host and the path of a repository or a copy."""
     found = []
     if host not in groups["all"]:
-        found.append(f"{whose}host {host} is not in the inventory; its variables would say how to reach it")
+        found.append(f"{whose}host {tell_unknown_host(host, groups['all'])}")
     if not path.startswith("/"):
         found.append(f"{whose}path {path} is not absolute, and could be anywhere")
     elif goes_back(path):
@@ -301,8 +301,10 @@ def _problems_of_hooks(where: str, hooks: Sequence[Any], groups: Groups) -> list
         elif problem := find_hook_problem(hook):
             found.append(f"a hook of {where} cannot run: {'see no_log' if is_hidden(hook) else problem}")
         elif hook.get("host", "client") not in HOOK_HOSTS and hook["host"] not in groups["all"]:
+            likely = suggest_host(str(hook["host"]), [*HOOK_HOSTS, *groups["all"]])
             found.append(
-                f"a hook of {where} runs on {hook['host']}, which is neither client nor repository nor in the inventory"
+                f"a hook of {where} runs on {hook['host']}, which is neither client nor repository nor in the "
+                f"inventory{likely}"
             )
     return found
 
@@ -320,7 +322,8 @@ def _about_drill(job: Mapping[str, Any], groups: Groups) -> list[str]:
     found = _refused(read_drill, drill, "client", "repository")
     host = (drill.get("into") or {}).get("host") if not found else None
     if host and host not in ("client", "repository") and host not in groups["all"]:
-        found.append(f"into of drill names {host}, which is neither client nor repository nor in the inventory")
+        likely = suggest_host(str(host), ["client", "repository", *groups["all"]])
+        found.append(f"into of drill names {host}, which is neither client nor repository nor in the inventory{likely}")
     return found + (
         _problems_of_hooks("validate of drill", [drill["validate"]], groups) if drill.get("validate") else []
     )

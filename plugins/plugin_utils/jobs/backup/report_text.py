@@ -49,8 +49,8 @@ def render_summary(record: BackupRecord, predicted: bool, only_drill: bool = Fal
     lines = [f"{record.id}: to {repository['host']}:{repository['path']}{' (predicted)' if predicted else ''}"]
     lines += [_transfer(one, predicted) for one in record.transfers if one.method != "none"]
     if record.snapshot:
-        new, gone = format_bytes(figures.get("new_bytes", 0)), figures.get("gone", 0)
-        lines.append(f"{record.snapshot}: {new} are new, {gone} names are gone")
+        new, gone = format_bytes(figures.get("new_bytes", 0)), counted(figures.get("gone", 0), "name is", "names are")
+        lines.append(f"{record.snapshot}: {new} are new, {gone} gone")
     if record.removed:
         lines.append(f"{'would remove' if predicted else 'removed'} {', '.join(record.removed)}")
     if record.aside:

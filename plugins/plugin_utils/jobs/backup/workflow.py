@@ -436,7 +436,8 @@ class BackupWorkflow:
         limits = {"shrink_limit": run["shrink_limit"], "change_limit": run["change_limit"]}
         read_only = {"read_only": True} if run["read_only"] else {}
         options = {"run": state.claim, **limits, **read_only, **known}
-        yield from self._snapshots(uncompared, finish=options, list={}, prune=self._prune_options)
+        counts_new = {"counts_new": True} if self._check else {}
+        yield from self._snapshots(uncompared, finish=options, list={}, prune={**self._prune_options, **counts_new})
 
     def _list(self) -> Workflow:
         """Ask what snapshots there are, and prune in the same execution, unless hooks before have failed.
@@ -481,7 +482,10 @@ class BackupWorkflow:
             )
             self._copies.append(one)
             state.copies.append(known)
-            yield from one.bring_up_to_date(self._made, [each.described for each in self._copies if each.described])
+            makes_one = self._check and not state.has_failed
+            yield from one.bring_up_to_date(
+                self._made, makes_one, [each.described for each in self._copies if each.described]
+            )
             self._keep_notes(one)
 
     def _keep_notes(self, copy: CopyWorkflow) -> None:

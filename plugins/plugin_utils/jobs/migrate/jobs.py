@@ -26,7 +26,15 @@ from ...common.paths import inside
 from ...transfer.roots import child_name
 from ..hooks import find_file_problems, find_hook_problem
 from ..job_options import find_transfer_problems, spec_with_jobs
-from ..mistakes import check_by_spec, check_jobs, find_misspelt, list_problems, refuse_variables
+from ..mistakes import (
+    check_by_spec,
+    check_jobs,
+    find_misspelt,
+    list_problems,
+    refuse_variables,
+    suggest_host,
+    tell_unknown_host,
+)
 from ..notify import find_notify_problems
 from ..selection import at_most, explain_missing, read_names
 from .groups import Group, find_groups, find_left_out
@@ -181,9 +189,8 @@ def _problems_of_hooks(lists: Mapping[str, Any], hosts: AbstractSet[str], prefix
         problems += [f"{called} {problem}"] if problem else []
         host = str(hook.get("host") or "source")
         if host not in hosts and host not in _SIDES:
-            problems.append(
-                f"{called} runs on {host}, which is not in the inventory. Name one of its hosts, source or dest"
-            )
+            likely = suggest_host(host, [*_SIDES, *hosts]) or ". Name one of its hosts, source or dest"
+            problems.append(f"{called} runs on {host}, which is not in the inventory{likely}")
     return problems
 
 
@@ -264,7 +271,7 @@ def _problems_of_one(job: Mapping[str, Any], hosts: AbstractSet[str], wrong: Abs
         problems.append("cutover_group may have letters, digits, dots, dashes and underscores")
     for key in HOSTS:
         if job.get(key) and job[key] not in hosts:
-            problems.append(f"{key} {job[key]} is not in the inventory; its variables would say how to reach it")
+            problems.append(f"{key} {tell_unknown_host(str(job[key]), hosts)}")
     for key in ("src", "dest"):
         if job.get(key) and not str(job[key]).startswith("/"):
             problems.append(f"{key} {job[key]} is not an absolute path")

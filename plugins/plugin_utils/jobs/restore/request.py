@@ -20,7 +20,7 @@ from ...hosts.trust import NONE
 from ..backup.jobs import OF_ONE_JOB, SET_BY_ROLE, clients
 from ..backup.jobs import sources as backup_sources
 from ..job_options import find_transfer_problems, spec_of_transfer, spec_with_jobs
-from ..mistakes import check_by_spec, check_jobs, find_misspelt
+from ..mistakes import check_by_spec, check_jobs, find_misspelt, tell_unknown_host
 from ..notify import find_notify_problems
 from .load import find_load_problems
 
@@ -148,7 +148,7 @@ def complete_request(
     to = given.to or client
     for what, wanted in (("the repository's host", repository["host"]), ("restore_to", to)):
         if wanted and wanted not in groups["all"]:
-            problems.append(f"{what} {wanted} is not in the inventory; its variables would say how to reach it")
+            problems.append(f"{what} {tell_unknown_host(wanted, groups['all'])}")
     dest = given.dest
     if dest and not dest.startswith("/"):
         problems.append(f"restore_dest {dest} is not an absolute path")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape, as_object, optional
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
 from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION
@@ -239,7 +240,9 @@ class RestoreWorkflow:
         chosen = {name: value for name, value in self._options.transfer.items() if value is not None}
         ends = {"src_host": source.name, "src": target.src, "dest_host": dest.name, "dest": target.dest}
         own = {"checksum": checksum, "delete": delete, "verify": verify}
-        given = {"trust": NONE, "sync": "data", **chosen, **ends, **own}
+        # On the host itself the numbers mean what they meant when it was backed up.
+        tells_owners = dest.name != self._request.client or not boolean(chosen.get("numeric_ids", True))
+        given = {"trust": NONE, "sync": "data", "owner_warnings": tells_owners, **chosen, **ends, **own}
         spec = spec_from_documentation(DOCUMENTATION)
         options = validate_options(given, spec, (("port", "port_range"),), "restore_transfer")
         trust = decide_trust(options["trust"], {one.name: one.variables for one in (source, dest)})

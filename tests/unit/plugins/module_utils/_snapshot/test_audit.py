@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.actions import Holders, do_action
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.history import REPAIRED, Event
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import (
     FIRST,
     SECOND,
@@ -69,6 +70,8 @@ def test_decisions_are_told_the_newest_first_and_prunes_are_counted(three):
     os.rename(three.path(THIRD), three.path(f"aside-{THIRD}"))
     do(three, "accept", name=f"aside-{THIRD}")
     do(three, "restored", name=THIRD, why="all to web1:/srv")
+    with open(three.path(names.HISTORY), "ab") as history:  # as a run repairs, which decides nothing
+        history.write(Event(REPAIRED, THIRD, 1_700_000_000, "web1/data", "ada@control1", "from vault2").line())
     (folder,) = audit(three)["folders"]
     assert [one["act"] for one in folder["decisions"]] == ["restored", "accepted", "aside"]
     assert folder["decisions"][1]["by"] == "ada@control1" and folder["decisions"][0]["why"] == "all to web1:/srv"

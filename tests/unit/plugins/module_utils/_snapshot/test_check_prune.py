@@ -256,9 +256,18 @@ def test_many_snapshots_need_no_more_files_than_there_may_be(bench):
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def pruned(bench, lazy=False, check=False, **policy):
+def pruned(bench, lazy=False, check=False, counts_new=False, **policy):
     with bench.series() as series, series.lock("prune"):
-        return prune(series, Policy(**policy), bench.now, lazy=lazy, check=check)
+        return prune(series, Policy(**policy), bench.now, lazy=lazy, check=check, counts_new=counts_new)
+
+
+def test_check_mode_removes_what_the_new_snapshot_takes_the_place_of(three):
+    three.now += 86400
+    predicted = pruned(three, last=2, check=True, counts_new=True)
+    assert (predicted.removed, predicted.kept) == ([ONE, TWO], {THREE: ["last"]}) and len(three.complete()) == 3
+    three.write("new", b"1")
+    three.backup()
+    assert pruned(three, last=2).removed == predicted.removed
 
 
 def test_pruning_removes_what_no_rule_keeps_and_nothing_else(three):

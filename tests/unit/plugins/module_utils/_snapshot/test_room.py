@@ -53,6 +53,7 @@ def test_what_is_neither_bytes_nor_per_cent_is_refused(text):
         (Room(TIB, TIB // 2, None, None), LeastFree(percent=10.0), ""),
         (Room(TIB, TIB // 2, 1000, 0), LeastFree(bytes=TIB // 2), ""),
         (Room(TIB, 0, None, None), LeastFree(bytes=1), "0 B of 1.0 TiB are free, and 1 B must be"),
+        (Room(TIB, TIB, 0, 0), LeastFree(bytes=2 * TIB), "all of it is 1.0 TiB, so 2.0 TiB can never be free"),
         (Room(TIB, 0, 0, 0), LeastFree(), ""),
     ],
 )  # fmt: skip

@@ -52,6 +52,10 @@ def test_one_failure_is_shown_whole_whatever_its_length() -> None:
 def test_one_sentence_sums_them_up() -> None:
     said = sum_up([FULL], 3, "/srv/report.html")
     assert said == "1 of 3 jobs failed: data. Why, and what to do, is listed above and in /srv/report.html"
+    aside = FULL._replace(what="was set aside")
+    assert "1 of 3 jobs needs attention: data" in sum_up([aside], 3, "") and "2 of 3 jobs failed" in sum_up(
+        [aside, FULL], 3, ""
+    )
     assert "n9 and 990 more" in sum_up(many(1000), 2000, "") and "report" not in sum_up(many(2), 2, "")
 
 

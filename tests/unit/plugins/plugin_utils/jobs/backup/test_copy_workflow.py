@@ -118,6 +118,9 @@ def test_nothing_is_sent_in_check_mode_and_what_would_be_is_told():
     workflow = world.copy(ONE, TWO, check=True, snapshots=1)
     assert world.actions == ["identify", "list"] and not world.jobs and world.asked[0][1] == {"client": False}
     assert workflow.notes == [f"would copy {TWO} to vault2:/c"]
+    another = World(listed(ONE)).make(check=True, snapshots=1)
+    assert live_to_end(another.bring_up_to_date([ONE, TWO], True), []) == []
+    assert another.notes == [f"would copy {TWO}, the new one to vault2:/c"]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +190,7 @@ def test_options_of_the_job_about_its_repository_count_for_the_copy():
 def test_two_copies_in_one_place_are_one():
     world = World(listed())
     workflow = world.make()
-    live_to_end(workflow.bring_up_to_date([ONE], [world.place]), [])
+    live_to_end(workflow.bring_up_to_date([ONE], False, [world.place]), [])
     assert "it is another copy of the job under another name" in workflow.state.error and not world.jobs
     assert workflow.described is None
 

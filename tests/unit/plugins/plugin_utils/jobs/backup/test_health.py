@@ -185,6 +185,14 @@ def test_metrics_are_what_prometheus_reads():
             assert line.split()[3] == "gauge" and lines.count(line) == 1
 
 
+@pytest.mark.parametrize(("steps", "words"), [(["drill"], True), (["check", "drill"], False), (["check"], False)])
+def test_after_a_failed_drill_the_next_command_practises_alone(steps, words):
+    found = record(SAID, [StepFailure(step, "rot") for step in steps])
+    (entry,) = judge([RUN], [found], ["web1/data"], ["web1/data"], NOON)
+    assert entry.state == "failed" and "-e backup_only=web1/data" in entry.next
+    assert ("-e backup_drill_only=true" in entry.next) == words
+
+
 def test_those_that_a_person_must_look_at_are_named():
     (one,) = judge([RUN], [], ["web1/data"], [], NOON)
     one = replace(one, why=["no space", "it is old"], next="Make room.")

@@ -996,7 +996,7 @@ class OneCopy:
         self.described: Any = None
         self.others: Any = None
 
-    def bring_up_to_date(self, _made: object, others: Any = ()) -> Any:
+    def bring_up_to_date(self, _made: object, _makes_one: bool, others: Any = ()) -> Any:
         self.others, self.described = others, "a place"
         yield from ()
 

@@ -86,13 +86,13 @@ class Bench:
             raise result
         return dict(result)
 
-    def run(self, check: bool = False, path: str = "", **given: Any) -> Any:
+    def run(self, check: bool = False, path: str = "", to: str = "web1", **given: Any) -> Any:
         """Restore, and return the result."""
         made = workflow.RestoreWorkflow(
-            RestoreRequest("vault", "/srv/backup", "web1", "data", path, "web1", f"/srv/data/{path}".rstrip("/")),
+            RestoreRequest("vault", "/srv/backup", "web1", "data", path, to, f"/srv/data/{path}".rstrip("/")),
             make_options(**{"dest": "/srv/data.back", **given}),
             self.runner("vault"),
-            self.runner("web1"),
+            self.runner(to),
             Folder(str(self.folder), writes=not check),
             self.shown.append,
             Interruption(),
@@ -150,6 +150,16 @@ def test_a_restore_beside(bench: Bench) -> None:
     assert bench.summary["state"] == "restored" and bench.summary["entries"] == 2 and bench.summary["bytes"] == 5
     assert Path(bench.summary["report"]).exists()
     assert bench.report["result"]["method"] == "stream" and "changes" not in bench.report["result"]
+
+
+def test_owners_are_told_where_another_host_receives_the_files_or_names_count(bench: Bench) -> None:
+    for chosen, told in (({}, False), ({"numeric_ids": "false"}, True), ({"owner_warnings": True}, True)):
+        bench.results = [RESULT]
+        bench.run(transfer=chosen)
+        assert bench.transfers[-1][0]["owner_warnings"] == told
+    bench.results = [RESULT]
+    bench.run(to="web2")
+    assert bench.transfers[-1][0]["owner_warnings"]
 
 
 def test_the_newest_snapshot_is_checked_in_the_execution_that_lists_all(bench: Bench) -> None:
