@@ -316,7 +316,7 @@ def _choose_share(step: steps.ChooseShare, _given: StepContext) -> Mapping[str, 
 
 
 def _scratch(step: steps.Scratch, _given: StepContext) -> Mapping[str, object]:
-    """Make, compare or remove the scratch folder of a drill; return why that failed under ``refused``."""
+    """Look for the place of a drill's scratch folder, make, compare or remove it; ``refused`` says why not."""
     from base64 import b64decode
 
     from .._snapshot import drill
@@ -325,8 +325,8 @@ def _scratch(step: steps.Scratch, _given: StepContext) -> Mapping[str, object]:
 
     place, name, owner = step["place"], step["name"], step["owner"]
     try:
-        if step["act"] == "make":
-            return drill.make_scratch(place, name, owner, step["avoid"])._asdict()
+        if step["act"] in ("look", "make"):
+            return drill.make_scratch(place, name, owner, step["avoid"], check=step["act"] == "look")._asdict()
         if step["act"] == "remove":
             return {"removed": drill.remove_scratch(place, name, owner)}
         report = drill.compare_scratch(place, name, owner, b64decode(step["manifest"]))

@@ -188,7 +188,7 @@ if TYPE_CHECKING:
         """The scratch folder of a drill; see _snapshot/drill.py."""
 
         do: Literal["scratch"]
-        act: str  # make, compare or remove
+        act: str  # look, make, compare or remove
         place: str  # the folder that it is in
         name: str
         owner: str  # whose drills may remove it

@@ -12,6 +12,7 @@ manifest. Each scratch folder has a marker that says whose it is, and only what 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import heapq
 import io
@@ -188,11 +189,11 @@ def usable_room(total: int, free: int) -> int:
     return free - min(_MARGIN, total // _MARGIN_SHARE)
 
 
-def make_scratch(place: str, name: str, owner: str, avoid: Sequence[str]) -> ScratchFolder:
+def make_scratch(place: str, name: str, owner: str, avoid: Sequence[str], *, check: bool = False) -> ScratchFolder:
     """Make a scratch folder in the folder ``place``, and remove what earlier drills of this ``owner`` left there.
 
-    ``avoid`` are repositories and sources on this host. Raises Refused for a place that is in one of these, that is not
-    there, or that has no room.
+    ``avoid`` are repositories and sources on this host. With ``check`` nothing is made or removed. Raises Refused for a
+    place that is in one of these, that is not there, or that has no room.
     """
     with _opened(place) as fd:
         for folder in avoid:
@@ -201,7 +202,9 @@ def make_scratch(place: str, name: str, owner: str, avoid: Sequence[str]) -> Scr
                     f"{place} leads into {folder}, which is a repository or a source of a backup. Name another folder "
                     "for drills (into)"
                 )
-        removed = [one for one in _leftovers(fd, owner) if _remove(fd, one, owner)] + _remove_empty(fd)
+        removed = []
+        if not check:
+            removed = [one for one in _leftovers(fd, owner) if _remove(fd, one, owner)] + _remove_empty(fd)
         found = find_room(fd)
         room = usable_room(found.total, found.free)
         if room <= 0:
@@ -210,7 +213,10 @@ def make_scratch(place: str, name: str, owner: str, avoid: Sequence[str]) -> Scr
                 "free, so nothing is restored there. Make room, or name another folder (into)"
             )
         try:
-            _create(fd, name, owner)
+            if not check:
+                _create(fd, name, owner)
+            elif not os.access(".", os.W_OK | os.X_OK, dir_fd=fd, effective_ids=True):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
             raise Refused(f"no folder can be made in {place}: {error.strerror}") from None
         entries = MOST_FILES * 100 if found.free_inodes is None else found.free_inodes // 2

@@ -26,6 +26,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.drill imp
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names import DATA
 
 from ...common.host_text import one_line
+from ...common.units import format_bytes
 from ...fleet.scheduler import Call, Workflow
 from ...hosts.host_runner import HostFailed, HostRunner
 from ...hosts.pair import PairHosts
@@ -94,6 +95,16 @@ class RestoreDrill:
     def tree_of(self, record: DrillRecord) -> str:
         """Return the path of the restored tree."""
         return os.path.join(record.path, DATA)
+
+    def predict(self, record: DrillRecord) -> Workflow:
+        """Look whether a restore could be practised now, and tell so. Raises JobStopped where it could not."""
+        hosts = self._reach()
+        try:
+            scratch = yield from self._ask(hosts, "dest", self._scratch(record, "look"), parse_scratch)
+        finally:
+            hosts.close()
+        where = f"{self._settings.host}:{self._settings.path}, which has room for {format_bytes(scratch.room)}"
+        self._tell(f"{self._run['id']}: would practise a restore to {where}")
 
     def restore(self, record: DrillRecord) -> Workflow:
         """Restore into a new scratch folder, and compare. Raises JobStopped.

@@ -550,7 +550,7 @@ class BackupWorkflow:
         if drill is None or settings is None:
             return
         if self._check:
-            self._services.tell(f"{self._run['id']}: would practise a restore to {settings.host}:{settings.path}")
+            yield from stop_alone(drill.predict(drill.new_record(state.at, None)))
             return
         try:
             if state.drill is None or not state.drill.restored:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync import watch
 from ansible_collections.longhaul.fleet.tests.support import rsync_pair
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import Pair, settings
@@ -172,6 +173,14 @@ def test_a_further_name_waits_for_its_place_and_its_file(pair):
     assert differences(pair.source, pair.dest) == []
 
 
+@pytest.fixture(name="soon_trapped")
+def _soon_trapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take an rsync for trapped after seconds."""
+    for limit in ("TRAPPED", "UNASKED"):
+        monkeypatch.setattr(watch, limit, 4.0)
+
+
+@pytest.mark.usefixtures("soon_trapped")
 @pytest.mark.parametrize("pair", ["rsync"], indirect=True)
 @pytest.mark.parametrize("limit", [1, 2])
 def test_rsync_does_not_wait_for_a_file_with_several_names(pair, limit):
@@ -191,6 +200,7 @@ def test_rsync_does_not_wait_for_a_file_with_several_names(pair, limit):
         assert differences(pair.source, pair.dest) == []
 
 
+@pytest.mark.usefixtures("soon_trapped")
 @pytest.mark.parametrize("pair", ["rsync"], indirect=True)
 def test_rsync_keeps_what_the_rules_protect_from_a_file_with_several_names(pair):
     make_linked(pair.source / "a")

@@ -196,9 +196,12 @@ def test_a_place_in_a_repository_is_refused(tmp_path, inside):
 
 
 def test_a_place_that_is_missing_or_has_no_room_is_refused(tmp_path, monkeypatch):
-    with pytest.raises(Refused, match="make the folder, or mount it"):
-        make_scratch(str(tmp_path / "missing"), NAME, "mine", [])
+    assert make_scratch(str(tmp_path), NAME, "mine", [], check=True).room > 0 and os.listdir(tmp_path) == []
+    for check in (True, False):
+        with pytest.raises(Refused, match="make the folder, or mount it"):
+            make_scratch(str(tmp_path / "missing"), NAME, "mine", [], check=check)
     monkeypatch.setattr(drill, "usable_room", lambda _total, _free: 0)
-    with pytest.raises(Refused, match="must stay free"):
-        make_scratch(str(tmp_path), NAME, "mine", [])
+    for check in (True, False):
+        with pytest.raises(Refused, match="must stay free"):
+            make_scratch(str(tmp_path), NAME, "mine", [], check=check)
     assert os.listdir(tmp_path) == []

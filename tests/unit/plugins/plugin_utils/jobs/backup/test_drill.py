@@ -232,6 +232,7 @@ class Bench(Transfers):
 
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {
+            "look": {"room": 100, "entries": 9, "removed": []},
             "make": {"room": 100, "entries": 9, "removed": ["longhaul-drill-old"]},
             "choose": CHOICE,
             "compare": {"entries": 3, "problems": [], "problems_total": 0},
@@ -264,8 +265,8 @@ class Bench(Transfers):
     def begin(self) -> Any:
         return self
 
-    def practise(self) -> tuple[DrillRecord, str]:
-        """Make a drill without a validation; return its record, and why it failed."""
+    def practise(self, check: bool = False) -> tuple[DrillRecord, str]:
+        """Make a drill without a validation, or predict it; return its record, and why it failed."""
         (run,) = make_runs([{**JOB, "repository": HERE, "bwlimit": "5M", "drill": {"into": INTO}}], {"all": ["web"]})
         settings: Any = run["drill"]
         said: list[str] = []
@@ -273,8 +274,8 @@ class Bench(Transfers):
         record = one.new_record(AT, None)
         failure = ""
         try:
-            live_to_end(one.restore(record), [])
-            live_to_end(one.remove(record), [])
+            for step in (one.predict,) if check else (one.restore, one.remove):
+                live_to_end(step(record), [])
         except JobStopped as stopped:
             failure = str(stopped)
         assert self.open == 0
@@ -305,6 +306,14 @@ def test_the_steps_of_a_drill():
     assert bench.job["bwlimit"] == "5M" and bench.job["filter"][-1] == "- *" and "delete" not in bench.job
     other = Bench()
     assert other.practise()[0].path != record.path, "nobody can guess it"
+
+
+def test_check_mode_looks_at_the_place_alone():
+    bench = Bench()
+    assert bench.practise(check=True)[1] == "" and bench.steps == [("web", "look")]
+    assert bench.said == ["web/data: would practise a restore to web:/scratch, which has room for 100 B"]
+    bench.answers["look"] = {"refused": "/scratch cannot be used for drills"}
+    assert "/scratch cannot be used for drills" in bench.practise(check=True)[1]
 
 
 @pytest.mark.parametrize(

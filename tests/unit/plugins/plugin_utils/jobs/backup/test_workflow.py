@@ -887,6 +887,10 @@ class Drill:
     def tree_of(self, record: DrillRecord) -> str:
         return f"{record.path}/data"
 
+    def predict(self, _record: DrillRecord) -> Any:
+        self.steps.append("predict")
+        yield from ()
+
     def restore(self, record: DrillRecord) -> Any:
         self.steps.append("restore")
         yield from ()
@@ -916,8 +920,9 @@ def test_a_drill_follows_a_backup_and_is_made_again_when_it_is_due(world: World)
     assert (
         world.failures == [] and world.drill.steps == ["restore", "remove"] and world.reports[-1].drill == record.drill
     )
-    world.live(check_mode=True, drill={**DRILL, "every": "1h"})
-    assert world.drill.steps == ["restore", "remove"]
+    world.before = None
+    world.live(check_mode=True, drill=DRILL)
+    assert world.drill.steps == ["restore", "remove", "predict"]
 
 
 def test_a_drill_that_fails_fails_the_job_and_the_next_run_makes_it_again(world: World):
