@@ -16,7 +16,7 @@ from .atomic_io import read_json, write_json
 from .check import CONTENTS, STRUCTURE, Report, check_files, check_names, check_structure, still_there
 from .check_contents import check_contents
 from .errors import Refused
-from .facts import DAMAGED, CheckRecord, ContentCheckTimes, Finding
+from .facts import DAMAGED, KNOWN_DAMAGE, CheckRecord, ContentCheckTimes, Finding
 from .repository import Series, SnapshotFolder
 from .subset import ALL, NONE, Subset, Turn, next_subset, parse_turn
 
@@ -212,6 +212,6 @@ def _describe_known(known: Mapping[str, list[str]], newest: str) -> str:
     texts = [f"{repr(path) if path else 'itself'} in {', '.join(known[path])}" for path in sorted(known)[:_TOLD]]
     more = f"; and {len(known) - _TOLD} more" if len(known) > _TOLD else ""
     return (
-        f"known damage in older snapshots, which {newest or 'the newest one'} does not have: {'; '.join(texts)}{more}. "
+        f"{KNOWN_DAMAGE}, which {newest or 'the newest one'} does not have: {'; '.join(texts)}{more}. "
         "Restore these paths from another snapshot. The damage goes when the policy removes those snapshots"
     )

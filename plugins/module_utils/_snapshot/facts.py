@@ -16,6 +16,7 @@ from .._core.json_shape import as_object, list_of, member, optional, texts
 
 FORMAT = 1  # of a snapshot's folder
 DAMAGED = "damaged"  # the kind of a finding: the contents of a file
+KNOWN_DAMAGE = "known damage in older snapshots"  # begins what a check warns of; a repair takes the warning back
 _LISTED_PATHS = 20
 TRANSFER, RSNAPSHOT, COPY = "transfer", "rsnapshot", "copy"  # where the tree of a snapshot comes from
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names, policy
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.facts import KNOWN_DAMAGE
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.prove_copy import MAX_UNPROVEN
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.time_zones import calendar_of
 
@@ -184,6 +185,11 @@ def tell_repaired(place: str, repaired: Sequence[RepairedFile]) -> str:
         f"repaired {counted(len(repaired), 'damaged file', 'damaged files')} in {place} with contents of "
         f"{', '.join(sources[:_EXAMPLES])}{_examples([one.path for one in repaired])}"
     )
+
+
+def without_repaired(notes: Sequence[str]) -> list[str]:
+    """Return the notes of a run after which no damage is left, without those that an earlier check's damage made."""
+    return [one for one in notes if KNOWN_DAMAGE not in one]
 
 
 def tell_wanted(place: str, wanted: Sequence[WantedContent], left: int) -> str:

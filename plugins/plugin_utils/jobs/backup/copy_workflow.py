@@ -40,6 +40,7 @@ from .copies import (
     tell_wanted,
     time_text,
     token_of,
+    without_repaired,
 )
 from .hosts import BackupHosts, CopyFilling, CopyHosts, FilesDamaged, Filling, RepositoryBusy
 from .jobs import Copy, Repository, Run
@@ -139,6 +140,7 @@ class CopyWorkflow:
             if found.left:  # also damage that an earlier check has found
                 wanted = tell_wanted(self.state.place, found.wanted, found.left)
                 raise JobStopped(f"{reason}. {wanted}" if reason else wanted)
+            self.notes = without_repaired(self.notes)
             self._keep_list((yield from stop_alone(self._ask(self.hosts, list={}))))
         except JobStopped as stopped:
             self._fail(str(stopped))

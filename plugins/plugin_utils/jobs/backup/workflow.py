@@ -46,7 +46,7 @@ from ..hooks import Hook, HookResult, read_hook, tell_hook
 from ..source_changes import tell_changes
 from ..workflow import JobStopped, Transfer, hook_to_end, retry, stop_alone, transfer_again, transfer_to_end
 from .consistent import prepare, undo
-from .copies import RepairedFile, tell_wanted
+from .copies import RepairedFile, tell_wanted, without_repaired
 from .copy_workflow import CopyWorkflow, MakeTransfer, RepairableDamage
 from .drill import fill_in_folder, is_due
 from .drill_run import RestoreDrill
@@ -529,7 +529,9 @@ class BackupWorkflow:
             repaired += found.repaired
             if not found.left:
                 break
-        if damage and found.left:
+        if not found.left:
+            self.state.notes = without_repaired(self.state.notes)
+        elif damage:
             repository = self._run["repository"]
             place = f"{repository['host']}:{repository['path']}"
             raise JobStopped(f"{damage}. {tell_wanted(place, found.wanted, found.left)}")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.facts import KNOWN_DAMAGE
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.files import Folder
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.claims import claim, process_of, release
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostFailed, LeaseLost
@@ -1029,3 +1030,20 @@ def test_new_damage_is_reported_although_its_repair_is_tried_again(world: World,
     assert failure.startswith("check: it rots. vault:/b has 1 damaged entry")
     found: Any = workflow._copies
     assert [one.others for one in found] == [[], ["a place"]]
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_known_damage_is_told_while_a_repair_leaves_any(world: World, monkeypatch: pytest.MonkeyPatch, left: int):
+    class Repairs(OneCopy):
+        away = False
+
+        def repair_first(self, _first: object) -> Any:
+            yield from ()
+            return RepairedSnapshots(left=left)
+
+    monkeypatch.setattr(workflow_module, "CopyWorkflow", Repairs)
+    monkeypatch.setattr(World, "with_copy", lambda _self, _copy: None, raising=False)
+    known = f"{KNOWN_DAMAGE}, which {COMPLETE['name']} does not have"
+    world.answers["check"] = {**GOOD["check"], "warnings": [known, "another"]}
+    world.live(copies=[{"host": "vault2", "path": "/c"}])
+    assert world.failures == [] and world.reports[-1].notes == [*([known] if left else []), "another"]
