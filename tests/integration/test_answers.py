@@ -120,6 +120,7 @@ def test_the_system_that_a_host_reports_names_no_file(hosts: Testbed, playbooks:
         assert run.result(f"Show {role}")["msg"] == f"{value} safe"
 
 
+@pytest.mark.long
 def test_cached_facts_that_are_refused_end_the_jobs_of_their_host_only(hosts: Testbed, playbooks: Playbooks) -> None:
     """Though it is the first one of the plays that run once, and says where the inventory is and what the jobs are."""
     small_tree(hosts)

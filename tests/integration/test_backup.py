@@ -496,6 +496,7 @@ def test_backups_are_shown_live_in_the_terminal(hosts: Testbed, backups: Backups
     assert "0 of 1 ended, 0 failed; 1 run: " in terminal.output or "0 of 1 job has ended" in terminal.output
 
 
+@pytest.mark.long
 def test_the_task_knows_what_time_it_is_on_the_control_node(backups: Backups) -> None:
     """Whoever runs the module by a task of their own has its clock compared, too, also in the background."""
     backups.run()

@@ -118,6 +118,7 @@ def test_the_control_node_loses_the_driving_host_for_a_while(hosts: Testbed, pla
     assert compare.differences(hosts.root("alpha") / "data/src", hosts.root("beta") / "data/dest") == []
 
 
+@pytest.mark.long
 def test_a_destination_that_goes_down_is_told_with_what_to_do(hosts: Testbed, playbooks: Playbooks) -> None:
     """Neither the peer nor the control node can reach it any more."""
     make_big_files(hosts.root("alpha") / "data/src", SIZE, count=2)

@@ -108,6 +108,7 @@ CHANGES = {  # on which host, and by which command
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "change", ["destination replaced", "source empty", *rarely("destination gone", "source replaced")]
 )
@@ -172,6 +173,7 @@ def test_where_the_control_node_can_remember_nothing_all_goes_on(hosts: Testbed,
     assert_same(hosts)
 
 
+@pytest.mark.long
 def test_a_loop_over_transfers_names_the_connection_otherwise(hosts: Testbed, playbooks: Playbooks) -> None:
     small_tree(hosts)
     loop = {**task(dest="/data/{{ item }}/"), "loop": [1, 2, 3]}
@@ -206,6 +208,7 @@ def test_pipelining_is_used_where_nobody_says_anything(hosts: Testbed, playbooks
     assert staged(playbooks.run([told], "-vvv", hosts="beta").expect_success())
 
 
+@pytest.mark.long
 def test_a_sudo_that_wants_a_terminal_is_tried_once(hosts: Testbed, playbooks: Playbooks) -> None:
     small_tree(hosts)
     unset(hosts, playbooks, user="mover")
@@ -242,6 +245,7 @@ def start_and_let_end(bed: Testbed, playbooks: Playbooks, driver: str, **options
     time.sleep(1)  # it has spoken its last word, and ends
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("connect", "driver"), [("push", "alpha"), *rarely(("pull", "beta"))])
 def test_to_collect_a_transfer_that_has_ended_is_a_look(
     hosts: Testbed, playbooks: Playbooks, connect: str, driver: str
@@ -260,6 +264,7 @@ def test_to_collect_a_transfer_that_has_ended_is_a_look(
     assert_same(hosts)
 
 
+@pytest.mark.long
 def test_what_changed_since_does_not_fail_the_comparison_of_what_is_collected(
     hosts: Testbed, playbooks: Playbooks
 ) -> None:
@@ -269,6 +274,7 @@ def test_what_changed_since_does_not_fail_the_comparison_of_what_is_collected(
     assert result["attached"] and result["unstable"] == 1
 
 
+@pytest.mark.long
 def test_without_collect_what_changed_since_is_sent(hosts: Testbed, playbooks: Playbooks) -> None:
     start_and_let_end(hosts, playbooks, "alpha", bwlimit="2M")
     (hosts.root("alpha") / "data/src/later").write_text("later")

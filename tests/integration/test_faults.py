@@ -108,6 +108,7 @@ def test_a_link_that_is_cut_for_good(hosts: Testbed, playbooks: Playbooks, metho
     expect_nothing_left(transfers)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("methods", PAIRS)
 def test_a_slow_line_is_not_a_dead_one(hosts: Testbed, playbooks: Playbooks, methods: tuple[str, ...]) -> None:
     transfers = several(hosts, playbooks, methods, timeout=TIMEOUT, verify="none", compress="none")

@@ -116,6 +116,7 @@ def test_a_host_that_is_gone_is_a_row(migration: Migration, elsewhere: Elsewhere
     assert refused.rc != 0 and "beta" in refused.failures[-1]
 
 
+@pytest.mark.long
 def test_a_run_elsewhere_never_copies_over_a_tree_that_was_switched_over(
     hosts: Testbed, migration: Migration, elsewhere: Elsewhere
 ) -> None:

@@ -19,7 +19,7 @@ from ansible_collections.longhaul.fleet.tests.testbed import Testbed, why_not
 
 MIGRATE, BACKUP = TRIALS[0], next(one for one in TRIALS if one.name == "backup of the hostile host")
 # Their siblings are in make test.
-RARE = ("migrate to", "backup on", "restore to", "hooks of tasks")
+RARE = ("migrate to", "migrate in a play", "backup on", "restore to", "hooks of tasks", "tune", "ssh_client")
 
 
 @pytest.fixture(name="stage", scope="module")

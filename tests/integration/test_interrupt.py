@@ -97,6 +97,7 @@ def test_control_c_in_a_terminal(hosts: Testbed, playbooks: Playbooks) -> None:
     expect_attached(hosts, playbooks)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, *rarely(signal.SIGINT, signal.SIGKILL)])
 def test_a_signal_without_a_terminal(hosts: Testbed, playbooks: Playbooks, number: signal.Signals) -> None:
     """As in a pipeline of a build server, whose errors go to a file."""

@@ -81,6 +81,7 @@ def test_a_lossy_line_gets_as_many_connections_as_there_may_be(
     assert differences(source, dest) == []
 
 
+@pytest.mark.long
 def test_the_next_transfer_begins_with_what_the_last_one_found(playbooks: Playbooks, hosts: Testbed) -> None:
     source, dest = make_tree(hosts, 24 * MIB)
     hosts.set_congestion("reno")
@@ -150,6 +151,7 @@ def test_small_files_go_over_all_connections(
     assert differences(source, dest) == []
 
 
+@pytest.mark.long
 def test_a_connection_that_stalls_at_the_end_holds_nothing_up(playbooks: Playbooks, hosts: Testbed) -> None:
     source, dest = make_tree(hosts, 12 * MIB)
     hosts.lengthen(Line(rtt=0.06, rate=20_000_000))
@@ -169,6 +171,7 @@ def test_a_congestion_control_that_the_source_does_not_offer_is_named(playbooks:
     assert not transfer(playbooks, congestion="reno").failures
 
 
+@pytest.mark.long
 def test_a_small_receive_window_is_named_with_what_makes_it_larger(playbooks: Playbooks, hosts: Testbed) -> None:
     make_tree(hosts, 12 * MIB)
     hosts.lengthen(Line(rtt=0.06, rate=200_000_000))

@@ -89,6 +89,7 @@ def test_a_pair_on_a_shaped_line(playbooks: Playbooks, hosts: Testbed) -> None:
     assert {host: leftovers.snapshot(hosts, host) for host in hosts.hosts} == before
 
 
+@pytest.mark.long
 def test_a_destination_that_cannot_be_connected_to_connects(playbooks: Playbooks, hosts: Testbed) -> None:
     make_tree(hosts)
     hosts.block("beta")
@@ -98,6 +99,7 @@ def test_a_destination_that_cannot_be_connected_to_connects(playbooks: Playbooks
     assert leftovers.snapshot(hosts, "beta") is not None
 
 
+@pytest.mark.long
 def test_a_running_transfer_is_named_and_goes_on(playbooks: Playbooks, hosts: Testbed) -> None:
     make_tree(hosts)
     ends = {"src_host": "alpha", "src": "/data/tree/", "dest_host": "beta", "dest": "/data/out/"}

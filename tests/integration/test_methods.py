@@ -182,6 +182,7 @@ def test_verification_repairs_contents_that_went_wrong_in_silence(
     assert compare.differences(source, dest) == []
 
 
+@pytest.mark.long
 def test_the_bottleneck_is_named(hosts: Testbed, playbooks: Playbooks) -> None:
     source, _dest = trees(hosts)
     make_big_files(source, 12 << 20, count=2)
@@ -204,6 +205,7 @@ def test_the_bottleneck_is_named(hosts: Testbed, playbooks: Playbooks) -> None:
         assert shaped["bottleneck"][side][waits] > 1.5, shaped["bottleneck"]
 
 
+@pytest.mark.long
 def test_content_that_moved_is_left_to_rsync(hosts: Testbed, playbooks: Playbooks) -> None:
     source, dest = trees(hosts)
     make_big_files(source / "folder", 8 << 20, count=2)

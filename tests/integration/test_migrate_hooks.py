@@ -196,6 +196,7 @@ def test_hooks_that_cannot_run_are_told_before_anything_begins(hosts: Testbed, m
     assert not (hosts.root("beta") / "data/dest").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["command", "tasks"])
 def test_a_hook_that_does_not_end_in_time_fails(hosts: Testbed, migration: Migration, kind: str) -> None:
     hangs: dict[str, Any] = {"name": "hang", "host": "source", "timeout": 2, "command": ["/bin/sleep", "3600"]}
@@ -236,6 +237,7 @@ LATER = """
 """
 
 
+@pytest.mark.long
 def test_what_tasks_of_a_hook_gather_belongs_to_their_host(hosts: Testbed, migration: Migration) -> None:
     """A fact reaches a later hook if the user says so. What the destination says of itself does not change the job."""
     folder, canary = migration.playbooks.inventory.parent, migration.folder.with_name("canary")

@@ -91,6 +91,7 @@ def test_what_a_lease_costs_a_run_that_finds_nothing_to_do(hosts: Testbed, migra
     assert lease(hosts)["released"]
 
 
+@pytest.mark.long
 def test_another_control_node_waits_and_goes_on_where_the_first_was_killed(
     hosts: Testbed, migration: Migration, other: Migration
 ) -> None:

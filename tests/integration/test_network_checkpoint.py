@@ -100,6 +100,7 @@ def test_it_reverts_by_itself_when_nobody_confirms(host: Testbed, playbooks: Pla
     assert late.rc and "was reverted by its own timer" in late.failures[0]
 
 
+@pytest.mark.long
 def test_the_death_of_the_controller_changes_nothing(host: Testbed, playbooks: Playbooks) -> None:
     before = state_of(host)
     tasks = [
@@ -171,6 +172,7 @@ def test_two_of_them(host: Testbed, playbooks: Playbooks) -> None:
     assert done.result("both")["all_armed"] == ["network", "second"]
 
 
+@pytest.mark.long
 def test_a_timer_that_was_killed_is_started_again(host: Testbed, playbooks: Playbooks) -> None:
     run(playbooks, arm(timeout=5)).expect_success()
     (waiting,) = [process for process in host.processes("alpha") if "wait" in process.argv]

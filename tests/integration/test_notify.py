@@ -101,6 +101,7 @@ def fill(bed: Testbed) -> None:
     (tree / "file").write_text("x" * 1000)
 
 
+@pytest.mark.long
 @pytest.mark.smoke
 def test_a_migration_is_told_of(hosts: Testbed, playbooks: Playbooks, listener: Listener, tmp_path: Path) -> None:
     fill(hosts)

@@ -149,6 +149,7 @@ def test_a_migration_stops_until_it_says_whose_the_files_become(strangers, playb
     assert "the trees are the same" in migrate(playbooks, tmp_path, playbook="verify", owner_map=mapped).output
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("numeric_ids", [False, *rarely(True)])
 def test_a_migration_that_names_numbers_or_names_goes_on(strangers, playbooks, tmp_path, numeric_ids):
     run = migrate(playbooks, tmp_path, phase="cutover", numeric_ids=numeric_ids)

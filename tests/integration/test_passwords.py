@@ -83,6 +83,7 @@ def test_a_typed_sudo_password_ad_hoc(hosts: Testbed, asking: Playbooks) -> None
     assert is_there(hosts)
 
 
+@pytest.mark.long
 def test_a_sudo_password_from_a_file_in_a_play_with_become(hosts: Testbed, asking: Playbooks) -> None:
     run = asking.run(PLAY, "--become-password-file", password_file(asking, WRONG))
     assert "Incorrect sudo password" in run.result("Move")["msg"], run.output
@@ -96,6 +97,7 @@ def test_no_sudo_password(asking: Playbooks) -> None:
     assert "password" in said and "--ask-become-pass" in said and "Incorrect" not in said, said
 
 
+@pytest.mark.long
 def test_the_variable_of_one_host_and_a_typed_password_for_the_other(hosts: Testbed, asking: Playbooks) -> None:
     """A variable wins over what was typed, and is told to its own host alone."""
     add_hosts(

@@ -231,6 +231,7 @@ def test_a_killed_restore_goes_on_without_ansible_and_a_rerun_attaches_to_it(hos
     assert backup.report()["state"] == "failed" and "max_delete" in backup.report()["result"]["failure"]
 
 
+@pytest.mark.long
 def test_the_role_restores_on_the_host_that_gets_it_alone(hosts: Testbed, backup: Backup) -> None:
     source = backup.data["alpha"] / "src"
     source.mkdir()

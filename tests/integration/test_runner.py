@@ -103,6 +103,7 @@ def test_a_migration_with_an_empty_home_and_an_inventory_that_cannot_be_written(
     assert different.output.count("file3: ") == 1, different.output
 
 
+@pytest.mark.long
 def test_a_migration_by_transmit_worker_and_process(hosts: Testbed, data: PrivateData, tmp_path: Path) -> None:
     """With a playbook of the project, a job that cannot be done, and a folder that lasts on the execution node."""
     fill(hosts, 0)

@@ -82,6 +82,7 @@ def test_at_the_end_that_connects(hosts: Testbed, playbooks: Playbooks) -> None:
     _expect_resumed(hosts, playbooks, "stream", before)  # whether or not the peer has ended
 
 
+@pytest.mark.long
 def test_a_task_that_waits_shows_a_pause_and_goes_on(hosts: Testbed, playbooks: Playbooks) -> None:
     """Paused and slowed by the module on one host alone, by its id and as one of all."""
     make_big_files(hosts.root("alpha") / "data/src", SIZE, count=3)

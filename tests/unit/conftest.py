@@ -17,7 +17,15 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("patient", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
-LONGEST = ("test_stream_growth.py",)  # what takes minutes begins first, so that no process works alone in the end
+# What takes minutes begins first, so that no process works alone in the end.
+LONGEST = (
+    "test_control_client.py",
+    "test_foreign_links.py",
+    "test_prometheus_rules.py",
+    "test_soak_differential.py",
+    "test_stream_growth.py",
+    "test_watch.py",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
