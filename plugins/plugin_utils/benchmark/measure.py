@@ -91,6 +91,7 @@ class _PairBenchmark:
         self._id = f"benchmark{secrets.token_hex(8)}"
         self._gaps: list[str] = []
         self._began = time.monotonic()
+        self._serving = ""  # the side whose job has served the line, and may not have ended yet
 
     def run(self) -> PairMeasurement:
         """Measure everything."""
@@ -178,7 +179,9 @@ class _PairBenchmark:
             "wait": request["seconds"] + _GRACE,
             **self._folder(side),
         }
-        (said,) = self._runners[side].run(start, secrets=dict(given))
+        before = [steps.stop(self._folder(side))] if side == self._serving else []
+        said = self._runners[side].run(*before, start, secrets=dict(given))[-1]
+        self._serving = "" if before else self._serving
         status = parse_status(said)
         if status.alive and status.state not in until:
             raise HostFailed(
@@ -255,6 +258,7 @@ class _PairBenchmark:
                 failures.append(str(error))
                 self._runners[server].run(steps.stop(self._folder(server), succeeded=False))
                 continue
+            self._serving = server
             found = parse_link_answer(answer.benchmark, connect)
             self._gaps.extend(found.gaps)
             return found

@@ -89,7 +89,8 @@ def test_all_parts_are_measured_and_both_hosts_cleaned() -> None:
     assert found.at > 0
     assert pair.last == CLEANED
     assert pair.hosts["source"].done == ["probe", "benchmark", "benchmark", "stop, clear"]
-    assert pair.hosts["dest"].done == ["probe", "benchmark", "benchmark", "benchmark", "stop, clear"]
+    # What served the line may still be about to end, and a host has one job of a benchmark.
+    assert pair.hosts["dest"].done == ["probe", "benchmark", "benchmark", "stop, benchmark", "stop, clear"]
 
 
 def test_the_other_end_connects_if_one_cannot() -> None:
@@ -145,7 +146,7 @@ def test_a_host_that_is_lost_says_nothing_of_how_long_ansible_takes(
     monkeypatch.setattr(measure, "time", SimpleNamespace(time=lambda: 1.0, monotonic=lambda: float(next(seconds))))
     pair = Pair([done(SOURCE), done(LINE)], [done(DEST), SERVING, done(PROCESSOR)])
     for side in lost:
-        pair.hosts[side].answers["stop"] = [HostFailed("gone", side)]
+        pair.hosts[side].answers["stop"] = [*[{}] * (side == "dest"), HostFailed("gone", side)]
     assert pair.measure().execution == execution
 
 
