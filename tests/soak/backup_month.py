@@ -307,7 +307,7 @@ def _lost(month: Month) -> list[str]:
     month.bed.exec("beta", ["mkdir", "-m", "700", _REPOSITORY])
     before = month.names("gamma")
     empty = month.run()
-    told += _must_say(month, empty, "an empty disk in its place", "empty|takeover|lost")
+    told += _must_say(month, empty, "an empty disk in its place", "and the last run left")
     if month.names("gamma") != before:
         told.append(f"the copy has {month.names('gamma')} of {before}")
     source = f"{month.bed.root('gamma') / _COPY.lstrip('/')}/."

@@ -113,7 +113,8 @@ class CopyWorkflow:
                     self._fail(str(stopped))
                     if stopped.is_held or stopped.may_pass:
                         return
-            yield from stop_alone(self._prune())
+            if made:  # else the first repository is lost, and these are all there is
+                yield from stop_alone(self._prune())
         except JobStopped as stopped:
             self._fail(str(stopped))
 

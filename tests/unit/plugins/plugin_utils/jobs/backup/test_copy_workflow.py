@@ -113,6 +113,11 @@ def test_what_lags_is_copied_and_the_copy_is_pruned():
     assert world.asked[4][1] == {"keep": {"last": 9}, "timezone": "UTC", "control_time": 1793624400}
 
 
+def test_while_the_first_repository_has_no_snapshot_the_copy_is_not_pruned():
+    world = World(listed(ONE, TWO))
+    assert world.copy(snapshots=2).state.snapshots == 2 and world.actions == ["identify", "list"]
+
+
 def test_nothing_is_sent_in_check_mode_and_what_would_be_is_told():
     world = World(listed(ONE))
     workflow = world.copy(ONE, TWO, check=True, snapshots=1)
