@@ -179,9 +179,9 @@ class ActionModule(ConductAction):
         runs = make_runs(apply_defaults(options["jobs"], options["defaults"]), self.variables["groups"])
         health = judge(runs, store.read_all(run["id"] for run in runs), [], [], time.time())
         repositories: dict[str, list[str]] = {run["host"]: [] for run in runs}
-        for run in runs:
-            paths = repositories.setdefault(run["repository"]["host"], [])
-            paths += [run["repository"]["path"]] if run["repository"]["path"] not in paths else []
+        for place in (place for run in runs for place in (run["repository"], *run["copies"])):
+            paths = repositories.setdefault(place["host"], [])
+            paths += [place["path"]] if place["path"] not in paths else []
         asked = HostQuestions(
             partial(HostRunner, self, task_vars=self.variables, roles=("backup",)),
             threads_for(int(self.variables.get("ansible_forks") or 5)),

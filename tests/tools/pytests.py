@@ -35,7 +35,7 @@ ON_THE_HOSTS = "tests/unit/plugins/module_utils"
 # Unit tests share nothing; integration tests of different processes, no host. A third of their time they wait. Some
 # integration tests have limits of time, and would miss them with a fourth process beside them.
 AT_ONCE = ["-n", "3", "--dist", "worksteal"]
-UNITS_AT_ONCE = ["-n", "4", "--dist", "worksteal"]
+UNITS_AT_ONCE = ["-n", "6", "--dist", "worksteal"]
 TAKE_A_PATH = ("--deselect", "--ignore", "--ignore-glob", "--confcutdir", "-c", "-k", "-m")  # options before a value
 # What root may do on a host and in these tests: mount, make files immutable, look at the sockets of others. The filters
 # of an engine may be older than the system calls of the image's programs.

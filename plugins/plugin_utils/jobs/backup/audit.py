@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple, TypedDict
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape, as_object, number
@@ -22,7 +22,7 @@ from ...common.host_text import one_line
 from ...common.typed_json import parse_dataclass
 from ...common.units import seconds_of
 from .capacity import RepositoryStanding, SeenSpace, find_repositories, name_of
-from .copies import CopyState, time_text
+from .copies import CopyState, lag_of, time_text
 from .drill import DrillRecord
 from .health import ASIDE, OK, STALE, UNCOPIED, JobHealth, find_lacking
 from .jobs import Groups, Run
@@ -34,6 +34,7 @@ _MOST_FOLDERS = 20_000
 _MOST_NAMES = 2_000  # snapshots of a job, and decisions about them
 _MOST_DECISIONS = 1_000  # in the report, the newest
 _MOST_UNREAD = 100
+_MOST_BAD = 5  # snapshots of a copy that are named
 _LARGEST = 1 << 63
 _CLOCK_STEP = 60.0  # seconds that a clock may be off
 
@@ -376,6 +377,11 @@ def make_audit(
         _audit_job(run, one, folders.get((name_of(one), one.host, one.name)), name_of(one) in found, at)
         for run, one in zip(runs, health)
     ]
+    for run, job in zip(runs, jobs):
+        job.copies = [
+            _look_at_copy(copy, job, folders.get((copy.place, run["host"], run["name"])), copy.place in found, at)
+            for copy in _copies_of(run, job)
+        ]
     known = {
         (f"{place['host']}:{place['path']}", run["host"], run["name"])
         for run in runs
@@ -390,6 +396,10 @@ def make_audit(
     decisions.sort(key=lambda one: one.at, reverse=True)
     seen = {name: SeenSpace(repository.space, at) for name, repository in found.items()}
     standings = find_repositories(health, seen)
+    of_jobs = {one.name for one in standings}
+    of_copies = [
+        RepositoryCapacity(name, one, None, "") for name, (one, _at) in seen.items() if name not in of_jobs
+    ]
     clocks = [compare_clock(host, answer) for host, answer in answers.items()]
     clocks.sort(key=lambda one: abs(one.offset or 0.0), reverse=True)
     return BackupAudit(
@@ -403,7 +413,10 @@ def make_audit(
         decisions=decisions[:_MOST_DECISIONS],
         decisions_total=sum(folder.decisions_total for folder in folders.values()),
         clocks=[*(ClockStanding(host, reason=reason) for host, reason in failed.items()), *clocks],
-        capacity=[RepositoryCapacity(one.name, one.space, one.bytes_a_day, one.full_on) for one in standings],
+        capacity=[
+            *(RepositoryCapacity(one.name, one.space, one.bytes_a_day, one.full_on) for one in standings),
+            *of_copies,
+        ],
         unread=unread,
         standings=standings,
     )
@@ -430,6 +443,27 @@ def _audit_job(run: Run, one: JobHealth, folder: FolderAnswer | None, is_read: b
     found.damaged, found.missing, found.protected = folder.damaged, folder.missing, folder.protected
     found.pruned, found.pruned_at, found.pruned_by = folder.pruned, folder.pruned_at, folder.pruned_by
     return found
+
+
+def _copies_of(run: Run, job: JobAudit) -> list[CopyState]:
+    """Return the states of the copies that a job is to have, by its last record where that knows them."""
+    known = {copy.place: copy for copy in job.copies}
+    return [known.get(f"{one['host']}:{one['path']}") or CopyState(one["host"], one["path"]) for one in run["copies"]]
+
+
+def _look_at_copy(copy: CopyState, job: JobAudit, folder: FolderAnswer | None, is_read: bool, at: str) -> CopyState:
+    """Return the state of a copy by what its host says of it now. One that was not read stays as it was."""
+    if not is_read:
+        return copy
+    if folder is None or not folder.complete:
+        return replace(copy, snapshots=0, newest=None, error=copy.error or "there is no snapshot")
+    newest = _time_of([name for name in folder.complete if not is_future(_time_of([name]) or "", at)][-1:])
+    lag = lag_of(seconds_of(job.newest), seconds_of(newest))
+    now = replace(
+        copy, snapshots=folder.complete_total, newest=newest, lag_seconds=lag, verified=folder.verified_newest
+    )
+    bad = [*(f"{name} is damaged" for name in folder.damaged), *(f"{name} is gone" for name in folder.missing)]
+    return replace(now, error=", ".join(bad[:_MOST_BAD]) or copy.error)
 
 
 def _state_without_aside(run: Run, one: JobHealth, newest: str | None, now: int) -> str:

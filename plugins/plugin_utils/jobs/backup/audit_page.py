@@ -168,8 +168,8 @@ def _find_notices(audit: BackupAudit) -> list[Notice]:
     add(
         "Copies that fail",
         [f"{one.id} to {copy.host}:{copy.path} ({copy.error})" for one in jobs for copy in one.copies if copy.error],
-        "Snapshots are not copied to a second repository",
-        "The report of the last run says since when.",
+        "Copies in a second repository are not as they should be",
+        "The report of the last run says since when. A check with copies repairs what is damaged (check_subset).",
         Tone.BAD,
     )
     add(

@@ -131,6 +131,30 @@ def test_findings_of_a_job_are_told(folder, words):
     assert words.split(":")[0] in plain(found)
 
 
+@pytest.mark.parametrize(
+    ("there", "copied", "words"),
+    [
+        (FOLDER, ("2026-11-21T01:30:00Z", 20), ""),
+        ({**FOLDER, "complete": DAYS[:-1], "complete_total": 19}, ("2026-11-20T01:30:00Z", 19), ""),
+        ({**FOLDER, "damaged": DAYS[:1]}, ("2026-11-21T01:30:00Z", 20), f"{DAYS[0]} is damaged"),
+        (None, (None, 0), "there is no snapshot"),
+    ],
+)
+def test_a_copy_is_told_as_its_host_has_it(there, copied, words):
+    runs = make_runs([job(copies=[{"host": "db1", "path": "/srv/copy"}])], GROUPS)
+    answers = {
+        host: HostAnswer(NOON, NOON + 1, NOON, NOON, {path: parse_repository(answer(*filter(None, folders)))}, {})
+        for host, path, folders in (("vault", "/srv/backup", [FOLDER]), ("db1", "/srv/copy", [there]))
+    }
+    found = make_audit(runs, judge(runs, [], [], [], NOON), GROUPS, [], answers, {}, AT, "ada@control1")
+    (one,) = found.jobs[0].copies
+    assert (one.newest, one.snapshots) == copied and one.error == words and not found.orphans
+    assert [room.name for room in found.capacity] == ["vault:/srv/backup", "db1:/srv/copy"]
+    assert ("Copies that fail (1)" in plain(found)) == bool(words) and one.lag_seconds == {19: 86400, 0: None}.get(
+        copied[1], 0
+    )
+
+
 def test_folders_without_a_job_and_hosts_without_one_are_told():
     found = audit(FOLDER, {**FOLDER, "host": "old", "job": "data"}, {**FOLDER, "job": "former", "complete": []})
     assert [(one.host, one.job) for one in found.orphans] == [("old", "data"), ("web1", "former")]
@@ -200,10 +224,11 @@ def test_copies_are_no_folders_without_a_job():
 
 @pytest.mark.parametrize("error", ["", "no route to host"])
 def test_copies_drills_and_protected_snapshots_are_shown_where_there_are_any(error):
-    runs = make_runs([job()], GROUPS)
+    copies = [{"host": "safe", "path": "/copy"}, {"host": "safe", "path": "/copy2"}]
+    runs = make_runs([job(copies=copies)], {**GROUPS, "all": [*GROUPS["all"], "safe"]})
     kept = CopyState("safe", "/copy", "2026-11-19T01:30:00Z", lag_seconds=172800, snapshots=3, error=error)
     drill = DrillRecord(AT, "safe", "/scratch", succeeded="" if error else AT, failure=error and "3 files differ")
-    record = BackupRecord("web1/data", copies=[kept, replace(kept, newest=AT, lag_seconds=0, error="")], drill=drill)
+    record = BackupRecord("web1/data", copies=[kept, replace(kept, path="/copy2", newest=AT, lag_seconds=0, error="")], drill=drill)
     found = parse_repository(answer({**FOLDER, "protected": DAYS[:2]}))
     answers = {"vault": HostAnswer(NOON, NOON + 1, NOON, NOON, {"/srv/backup": found}, {})}
     made = make_audit(runs, judge(runs, [record], [], [], NOON), GROUPS, (), answers, {}, AT, "ada@control1")
