@@ -164,7 +164,7 @@ CAUSES = (
     Cause(
         "an expensive cipher",
         _slow_tls,
-        *(600 * MIB, "source_cpu destination_cpu", "cipher"),
+        *(1800 * MIB, "source_cpu destination_cpu", "cipher"),
         options={"streams": 1, "encryption": "required"},
     ),
     Cause("compression", _nothing, 120 * MIB, "source_cpu", options={"compress": "zlib", "streams": 1}),
@@ -181,7 +181,7 @@ def run(only: str | None, rounds: int, say: Say) -> tuple[int, int]:
     """Provoke each cause so often; return how many were named, and how many there were."""
     named = tried = 0
     causes = [cause for cause in CAUSES if not only or only in cause.name]
-    with Testbed(data_size="1500m") as bed, tempfile.TemporaryDirectory() as folder:
+    with Testbed(data_size="2500m") as bed, tempfile.TemporaryDirectory() as folder:
         inventory = bed.inventory(Path(folder) / "inventory.yml", extra={"ansible_pipelining": True})
         playbooks = Playbooks(inventory, Path(folder), collections_folder())
         for cause in causes:
