@@ -83,7 +83,7 @@ def test_a_transfer_is_probed_served_driven_and_compared() -> None:
         ({"verify": "none"}, "drive(stop, clear)", "stop, clear"),
         ({"verify": "none", "sync": "data"}, "drive(stop, clear)", "stop, clear, sync"),
         ({"sync": "data"}, f"drive({COMPARED})", "stop, quick_digest(clear, sync)"),
-        ({"verify": "checksum"}, "drive", "stop, digest"),
+        ({"verify": "checksum", "sync": "data"}, f"drive({COMPARED})", "stop, quick_digest(clear, sync)"),
         ({"check": True, "sync": "data"}, "drive(stop, clear)", "stop, clear"),
     ],
     ids=str,
@@ -93,6 +93,14 @@ def test_the_last_steps_follow_the_transfer(given: dict[str, Any], source: str, 
     result = case.run(**given)
     assert (case.source.done[1], case.dest.done[2]) == (source, dest)
     assert ("sync" in result["phases"]) == (given.get("sync") == "data" and not given.get("check"))
+
+
+@pytest.mark.parametrize("measured", [{"apparent": 2**26}, {"complete": False}], ids=str)
+def test_contents_that_take_longer_to_read_are_compared_by_jobs(measured: dict[str, Any]) -> None:
+    case = Case()
+    case.source.facts["path"]["measured"] = {**MEASURED, **measured}
+    assert case.run(verify="checksum")["verified"] == "checksum"
+    assert (case.source.done[1:3], case.dest.done[2]) == (["drive", "stop, digest"], "stop, digest")
 
 
 def test_the_destination_connects_where_the_source_cannot() -> None:
