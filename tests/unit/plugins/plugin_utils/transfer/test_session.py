@@ -318,6 +318,51 @@ def test_owners_are_counted_before_rsync_is_started() -> None:
     assert result["owner_mismatches"] == [] and result["phases"]["owners"] >= 0
 
 
+def answers(case: Case, **ask: str) -> dict[str, Any]:
+    """Probe hosts before a transfer begins; its source in the place of another one."""
+    session = case.session(verify="checksum")
+    return {side: case.hosts[side].run(session.probe_step(side))[0] for side in ask.values()}
+
+
+def test_hosts_that_were_asked_before_are_probed_with_the_start_of_their_job() -> None:
+    case = Case()
+    case.dest.facts = {**case.dest.facts, "path": path()}  # empty: its room is known, as it was asked a moment ago
+    probed, seen = answers(case, one="dest"), answers(case, one="source")
+    result = case.session(verify="checksum").run(probed, seen)
+    assert case.dest.done == ["serve", COMPARED] and case.source.done == [f"probe(drive({COMPARED}))"]
+    assert result["verified"] == "checksum" and set(result["phases"]) == {"connect", "transfer", "verify"}
+    # One of both is not enough, and what was seen of the source counts only while it is so.
+    case.session().run(probed)
+    assert case.dest.done == ["serve", COMPARED] and case.source.done == ["probe", f"drive({COMPARED})"]
+    case.session().run({}, seen)
+    assert case.dest.done == ["probe", "serve", COMPARED] and case.source.done == ["probe", f"drive({COMPARED})"]
+    case.source.facts = {**case.source.facts, "fingerprint": "other"}
+    case.session().run(probed, seen)
+    assert case.dest.done == ["serve", "abort, clear", "serve", COMPARED]
+    assert case.source.done == [f"probe(drive({COMPARED}))", "probe", f"drive({COMPARED})"]
+
+
+def test_a_transfer_that_runs_is_attached_to_although_the_hosts_were_asked_before() -> None:
+    case = Case()
+    seen = answers(case, one="source")
+    case.run()
+    (request,) = case.source.requests
+    case.has_job("source", request, True, pid=7, started=10.0**9)
+    case.has_job("dest", case.dest.requests[0], True, pid=8, ready={"port": 9})
+    probed = answers(case, one="dest")
+    assert case.session().run(probed, seen)["attached"] and case.source.done == ["probe", "poll", COMPARED]
+
+
+def test_a_destination_that_is_too_small_is_refused_before_anything_starts() -> None:
+    case = Case()
+    case.dest.facts = {**case.dest.facts, "path": path(free_bytes=3)}
+    case.source.facts["path"]["measured"] = {**MEASURED, "content": 10**6, "apparent": 10**6}
+    probed, seen = answers(case, one="dest"), answers(case, one="source")
+    with pytest.raises(Refusal, match="has room for 3 B"):
+        case.session().run(probed, seen)
+    assert not case.dest.done and case.source.done == ["probe"]
+
+
 class Filled:
     """A snapshot whose last step compares."""
 
