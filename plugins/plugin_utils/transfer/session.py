@@ -19,7 +19,7 @@ from ..common.host_text import harmless_data
 from ..common.memory import Memory
 from ..common.refusal import Refusal
 from ..hosts.endpoint import Endpoint
-from ..hosts.engine import packed_engine
+from ..hosts.engine import engine_digest
 from ..hosts.host_runner import ControllerGone, HostFailed, HostRunner, LeaseLost
 from ..hosts.interruption import Interruption
 from ..hosts.trust import NONE
@@ -431,7 +431,7 @@ class Session:
     @property
     def _remembered_as(self) -> list[object]:
         """What the memory of this pair is about: the transfer, its options, and how the hosts are asked."""
-        return [self.id, self._given, [self._hosts.ssh_port(side) for side in SIDES], packed_engine().digest]
+        return [self.id, self._given, [self._hosts.ssh_port(side) for side in SIDES], engine_digest()]
 
     def _remember(self, ends: Ends, dest_probe: object, outcome: Outcome) -> None:
         """Remember what both hosts have, and what a transfer that succeeded found out about the line between them."""
