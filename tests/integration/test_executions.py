@@ -302,4 +302,4 @@ def test_a_restore_of_one_file_needs_few_executions_and_tasks(hosts: Testbed, pl
     # ends, with the comparison of the source; that of the destination; the entry in the history.
     assert executions(restored.output) == 6, restored.output
     done = [one.task for one in restored.results if one.status == "ok"]
-    assert len(done) == 6 and done.count("longhaul.fleet.restore : Restore") == 2, done
+    assert len(done) == 4 and done.count("longhaul.fleet.restore : Restore") == 2, done
