@@ -256,11 +256,11 @@ def _snapshot(step: steps.SnapshotStep, given: StepContext) -> Mapping[str, obje
     return {**done.result, "warnings": done.warnings, "then": run_steps(step.get("then", ()), given)}
 
 
-def _inspect_snapshot(step: steps.InspectSnapshot, _given: StepContext) -> Mapping[str, object]:
+def _inspect_snapshot(step: steps.InspectSnapshot, given: StepContext) -> Mapping[str, object]:
     """Return the kind of a path in a snapshot and the problems below it. Raise StateError if there is no such path."""
     from .._snapshot.actions import MAX_LISTED
     from .._snapshot.errors import Refused, unexpected
-    from .._snapshot.inspect_path import inspect_path
+    from .._snapshot.inspect_path import find_source, inspect_path
     from .._snapshot.repository import Series
 
     repository, host, job = step["place"]
@@ -271,8 +271,9 @@ def _inspect_snapshot(step: steps.InspectSnapshot, _given: StepContext) -> Mappi
         raise StateError(str(refused)) from None
     except OSError as error:
         raise StateError(str(unexpected(error, os.path.join(repository, host, job)))) from error
-    report = found.report
+    report, probe, source = found.report, step.get("probe"), find_source(step["place"], found, step["path"])
     return {
+        "probe": _probe(cast("steps.Probe", {**probe, "path": source}), given) if probe and source else None,
         "name": found.name,
         "kind": found.kind,
         "checked": found.checked,

@@ -85,21 +85,31 @@ def make_digest(folder: JobFolder, request: DigestRequest, root: int, reporter: 
     reporter.set(state="finished", digest=digest)
 
 
+class _Deadline(ReadMeter):
+    """Ends the reading of a tree when its time has passed, in the middle of a large file, too."""
+
+    def __init__(self, seconds: float) -> None:
+        self._at = time.monotonic() + seconds
+
+    def begin(self, path: bytes) -> None:
+        """Take the name of the file that is read now, which nobody asks for."""
+
+    def count(self, _size: int) -> None:
+        """Raise _TooLong if there is no time left."""
+        if time.monotonic() > self._at:
+            raise _TooLong
+
+
 def quick_digest(request: DigestRequest, seconds: float) -> Mapping[str, object] | None:
     """Return the digest of a tree that can be read in ``seconds``; None for any other. Nothing is kept on this host.
 
     It is for two trees that are likely to be small and equal. Where they are not, a job reads them, and keeps what
     questions about the differences need; it also says what is wrong with a tree that cannot be read.
     """
-    deadline = time.monotonic() + seconds
-
-    def count(_size: int) -> None:
-        if time.monotonic() > deadline:
-            raise _TooLong
-
+    deadline = _Deadline(seconds)
     try:
         with _held(request) as root:
-            return _read(request, root, None, count)
+            return _read(request, root, None, deadline.count, deadline)
     except (TransferFailed, _TooLong):
         return None
 

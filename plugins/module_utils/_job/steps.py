@@ -152,8 +152,11 @@ if TYPE_CHECKING:
         place: list[str]  # the repository, the host and the job
         options: Mapping[str, object]  # that are not as the module has them by default
 
-    class InspectSnapshot(TypedDict):
-        """See _snapshot/inspect_path.py."""
+    class _MayProbeSource(TypedDict, total=False):
+        probe: Probe  # of the path as a source; the path that the step itself has does not count
+
+    class InspectSnapshot(_MayProbeSource):
+        """See _snapshot/inspect_path.py. What the probe found stands in the result under its name."""
 
         do: Literal["inspect_snapshot"]
         place: list[str]  # the repository, the host and the job

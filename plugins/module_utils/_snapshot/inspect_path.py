@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import os
 import time
 from dataclasses import dataclass, field, replace
-from typing import Iterable
+from typing import Iterable, Sequence
 
 from .._model.entry import DIRECTORY, REGULAR
 from .._model.entry_codec import ManifestError
@@ -78,6 +79,17 @@ def inspect_path(series: Series, name: str, path: bytes, level: str) -> Inspecti
         if any(problem.path is not None for problem in found.report.problems.values()):
             _find_intact(series, snapshot, found.report)
     return found
+
+
+def find_source(place: Sequence[str], found: Inspection, path: str) -> str:
+    """Return the path from which a transfer restores a ``path``; empty if it is neither a folder nor a file. Pure.
+
+    ``place`` is the repository, the host and the job. The contents of a folder are restored, so a slash is behind it.
+    """
+    if found.kind not in _KINDS.values():
+        return ""
+    folder = names.UNFINISHED if found.name == UNFINISHED else found.name
+    return os.path.join(*place, folder, names.DATA, path).rstrip("/") + ("/" if found.kind == "directory" else "")
 
 
 def _unknown(series: Series, name: str) -> Refused:

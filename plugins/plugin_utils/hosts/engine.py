@@ -16,13 +16,17 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+import os
 import re
 from pathlib import Path
 from typing import NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.archives import build_archive
 
+from ..common.memory import Memory
+
 PACKAGE = "longhaul"  # its name in the archive
+_KIND = "engine"  # of what the control node remembers
 # Below module_utils: packages, and what jobs need of one that is for modules otherwise.
 _PARTS = (
     *("_core", "_model", "_tree", "_engine", "_methods", "_snapshot", "_migrate", "_benchmark", "_consistent", "_job"),
@@ -61,13 +65,23 @@ def pack_engine() -> bytes:
     It is the same for the same sources: hosts keep it compiled under its digest.
     """
     files = {"__main__.py": _MAIN.encode(), f"{PACKAGE}/__init__.py": b""}
-    for part in _PARTS:
-        place = _MODULE_UTILS / part
-        for file in sorted(place.rglob("*.py")) if place.is_dir() else [place.with_name("__init__.py"), place]:
-            name = file.relative_to(_MODULE_UTILS).as_posix()
-            is_map = file.name == "__init__.py"  # which tells people what is where, and holds no code
-            files[f"{PACKAGE}/{name}"] = b"" if is_map else shorten(file.read_bytes())
+    for file in _sources():
+        name = os.path.relpath(file, _MODULE_UTILS)
+        is_map = os.path.basename(file) == "__init__.py"  # which tells people what is where, and holds no code
+        files[f"{PACKAGE}/{name}"] = b"" if is_map else shorten(Path(file).read_bytes())
     return build_archive(files)
+
+
+def _sources() -> list[str]:
+    """Return the paths of the files that are packed."""
+    found: list[str] = []
+    for part in _PARTS:
+        place = os.path.join(_MODULE_UTILS, part)
+        if part.endswith(".py"):
+            found += [os.path.join(os.path.dirname(place), "__init__.py"), place]
+        for folder, _folders, names in os.walk(place):
+            found += [os.path.join(folder, name) for name in names if name.endswith(".py")]
+    return sorted(found)
 
 
 def shorten(source: bytes) -> bytes:
@@ -90,6 +104,30 @@ class Packed(NamedTuple):
 
 @functools.lru_cache(maxsize=1)
 def packed_engine() -> Packed:
-    """Return the engine, packed once in a process; ``warm`` has that done before Ansible forks its workers."""
+    """Return the engine, packed once in a process, and remember its digest for ``engine_digest``."""
+    state = _state()  # before the files are read: of what changes meanwhile nothing is remembered
     packed = pack_engine()
-    return Packed(hashlib.sha224(packed).hexdigest(), base64.b64encode(packed).decode())
+    digest = hashlib.sha224(packed).hexdigest()
+    Memory().keep(_KIND, str(_MODULE_UTILS), {state: digest})
+    return Packed(digest, base64.b64encode(packed).decode())
+
+
+@functools.lru_cache(maxsize=1)
+def engine_digest() -> str:
+    """Return the digest of the engine, which is all that a host needs that keeps it.
+
+    It is packed for that only if a file of it has changed since it was packed the last time; ``preload`` has that done
+    before Ansible forks its workers.
+    """
+    digest = Memory().recall(_KIND, str(_MODULE_UTILS)).get(_state())
+    return digest if isinstance(digest, str) else packed_engine().digest
+
+
+def _state() -> str:
+    """Return a digest of what changes whenever somebody writes or replaces a file that is packed, or what packs it."""
+    found = hashlib.sha224()
+    for file in (__file__, *_sources()):
+        status = os.stat(file)
+        times = (status.st_mtime_ns, status.st_ctime_ns)
+        found.update(repr((file, status.st_dev, status.st_ino, status.st_size, *times)).encode())
+    return found.hexdigest()

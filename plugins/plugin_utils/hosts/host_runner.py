@@ -33,7 +33,7 @@ from ..common.host_text import harmless
 from ..common.memory import Memory
 from ..common.units import format_bytes
 from .endpoint import is_reached_by_ssh
-from .engine import packed_engine
+from .engine import engine_digest, packed_engine
 from .execution_retry import (
     LONG,
     PAUSE,
@@ -391,14 +391,14 @@ class HostRunner:
 
     def _execute_with_engine(self, asked: _Arguments) -> Mapping[str, object]:
         """Run the module with the engine's digest, and with the engine itself where the host may not keep it."""
-        engine = packed_engine()
-        arguments: _Arguments = {**asked, "digest": engine.digest}
-        if self._known.get("engine") == engine.digest:
+        arguments: _Arguments = {**asked, "digest": engine_digest()}
+        if self._known.get("engine") == engine_digest():
             result = self._execute_by_pipelining(arguments)
             if result.get("failed") or "results" in result:
                 return result
             # No step was done: what it kept is gone, or may have been written by somebody else.
-        result = self._execute_by_pipelining({**arguments, "engine": engine.argument})
+        engine = packed_engine()
+        result = self._execute_by_pipelining({**arguments, "digest": engine.digest, "engine": engine.argument})
         if "results" in result:
             self._learn("engine", engine.digest if result.get("kept") is True else "")
         return result
@@ -416,7 +416,7 @@ class HostRunner:
     @property
     def _needs_terminal(self) -> bool:
         """Whether become refused to run without a terminal here, when this version of the engine last asked."""
-        return self._known.get("pipelining_fails") == packed_engine().digest
+        return self._known.get("pipelining_fails") == engine_digest()
 
     def _execute_by_pipelining(self, arguments: _Arguments) -> Mapping[str, object]:
         """Run the module, once more without pipelining where only this tried it, and become wants a terminal."""
@@ -438,7 +438,7 @@ class HostRunner:
             return self._execute_by_pipelining(arguments)
         result = self._execute(arguments)
         if "results" in result:
-            self._learn("pipelining_fails", packed_engine().digest)
+            self._learn("pipelining_fails", engine_digest())
         return result
 
     def _learn(self, name: str, value: str) -> None:

@@ -14,7 +14,7 @@ import contextlib
 import importlib
 
 from ..common.argument_spec import documented_options
-from .engine import packed_engine
+from .engine import engine_digest
 
 _CERTIFICATES = (
     "cryptography.x509",
@@ -25,8 +25,8 @@ _CERTIFICATES = (
 
 
 def prepare(documentation: str) -> None:
-    """Pack the engine, read the options of an action, and import what makes certificates where it is installed."""
-    packed_engine()
+    """Know the engine, read the options of an action, and import what makes certificates where it is installed."""
+    engine_digest()
     documented_options(documentation)
     for name in _CERTIFICATES:
         with contextlib.suppress(ImportError):  # ansible-core brings it; ansible-test imports plugins without it

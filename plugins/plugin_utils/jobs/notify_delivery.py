@@ -21,8 +21,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.error import HTTPError, URLError
 
-from ansible.module_utils.urls import SSLValidationError, open_url
-
 from ..common.units import now_text
 from .failures import ReportedFailure
 from .notify import NotifyHook, RunEvent, RunMessage, hooks_for, make_message, read_notify_hooks
@@ -130,6 +128,8 @@ def _try_url(hook: NotifyHook, message: RunMessage, pauses: Sequence[float]) -> 
 
 
 def _call_url(hook: NotifyHook, message: RunMessage) -> None:
+    from ansible.module_utils.urls import SSLValidationError, open_url  # takes long to import, and few runs call a URL
+
     data = message.text.encode() if hook.method == "POST" else None
     headers = {"Content-Type": "text/plain; charset=utf-8"} if data else None
     try:

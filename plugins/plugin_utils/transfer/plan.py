@@ -47,6 +47,8 @@ from .rsync_trust import parse_floor, refuse_untrusted_rsync, rsync_warnings
 from .rules import filter_rules, refuse_misread_rules
 
 if TYPE_CHECKING:
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import TreeSize
+
     Ends = Mapping[str, Endpoint]  # by side, the source first
 else:
     Ends = Mapping  # Python 3.8, with which some tests run this, has no such types at run time
@@ -60,6 +62,7 @@ _SLOW_LINK = 20 * 2**20  # bytes a second: below it compression saves more time 
 STREAMS_UNASKED = 4  # initial maximum by default
 ONE_STREAM = ("scp", "sftp")
 STREAMS_TRIED = 16  # at most, where more carry more
+_READ_AT_ONCE = 32 * 2**20  # bytes of files that are compared by contents in a moment, on most disks
 
 
 @dataclass(frozen=True)
@@ -211,7 +214,7 @@ def make_plan(
         },
         started_ns=source.probe["now_ns"],
         both_root=source.is_root == dest.is_root,
-        short=options["verify"] != "checksum" and size is not None and size["complete"],
+        short=_is_short(options["verify"], size),
         relabel=_relabel(dest, roots),
         line_rate=min((rate for rate in _line_rates(source, dest) if rate > 0), default=0),
         warnings=(
@@ -224,6 +227,13 @@ def make_plan(
             *_open_module(options, choice.method, driving, serving),
         ),
     )
+
+
+def _is_short(verify: str, size: TreeSize | None) -> bool:
+    """Whether both trees can be compared in a moment. Holes are read as any other content."""
+    if size is None or not size["complete"]:
+        return False
+    return verify != "checksum" or size["apparent"] <= _READ_AT_ONCE
 
 
 def _as_written(options: Mapping[str, Any]) -> OptionSettings:

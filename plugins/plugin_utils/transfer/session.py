@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Peer
@@ -18,7 +19,7 @@ from ..common.host_text import harmless_data
 from ..common.memory import Memory
 from ..common.refusal import Refusal
 from ..hosts.endpoint import Endpoint
-from ..hosts.engine import packed_engine
+from ..hosts.engine import engine_digest
 from ..hosts.host_runner import ControllerGone, HostFailed, HostRunner, LeaseLost
 from ..hosts.interruption import Interruption
 from ..hosts.trust import NONE
@@ -54,9 +55,11 @@ from .transfer_hosts import HostChanged, TransferHosts, TransferSteps
 from .watching import watch
 
 if TYPE_CHECKING:
-    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import JobKey, Start, Step
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import JobKey, Probe, Start, Step
 
 
+Answers = Mapping[str, object]  # to a step of each of these sides
+_NO_ANSWERS: Answers = MappingProxyType({})
 _WORTH_AN_EXECUTION = 5.0  # seconds that a program ran, for the listening side to be asked for its account
 
 
@@ -150,27 +153,43 @@ class Session:
     def _steps(self) -> TransferSteps:
         return self._hosts.steps
 
-    def run(self) -> Result:
-        """Run the transfer and return its result. Raises Refusal, HostFailed or TransferError."""
-        running = self.begin()
+    def probe_step(self, side: str) -> Probe:
+        """Return the step that probes a host, for an execution that its owner makes before this begins. Raises Refusal.
+
+        See ``begin`` for its answer.
+        """
+        check_options(self._steps.options)
+        return self._hosts.probe_step(side, first_look(self._steps.options))
+
+    def run(self, probed: Answers = _NO_ANSWERS, seen: Answers = _NO_ANSWERS) -> Result:
+        """Run the transfer and return its result; for the answers see ``begin``.
+
+        Raises Refusal, HostFailed or TransferError.
+        """
+        running = self.begin(probed, seen)
         status = running.status
         if status.alive and not running.attached:
             return harmless_data(shape_result(running.plan, status, "running", self._hosts.phases, self._ready))
         return self._conclude(running, self._watch(running.plan) if status.alive else status)
 
-    def begin(self) -> Running:
+    def begin(self, probed: Answers = _NO_ANSWERS, seen: Answers = _NO_ANSWERS) -> Running:
         """Start the transfer, or attach to it where it runs already; with the option ``wait`` it has ended by then.
+
+        ``probed`` are the answers to ``probe_step`` of hosts that were asked a moment ago. ``seen`` are those of hosts
+        that were asked when it was not known yet which transfer this would be: they are probed again in the execution
+        that starts their job, as after an earlier run.
 
         Raises Refusal, HostFailed or TransferError. Nobody needs to be there while it runs: ``finish`` can be called
         at any time after it has ended.
         """
         check_options(self._steps.options)
-        probed = self._begin_snapshot()
+        there = {side: self._hosts.endpoint(side, parse_probe(said)) for side, said in probed.items()}
+        ends: Ends = {**there, **self._begin_snapshot()}
         collect = self._steps.options["collect"]
-        begun = None if collect else self._begin_as_remembered(probed)
+        begun = None if collect else self._begin_as_known(ends, seen)
         if begun:
             return begun
-        ends = self._hosts.probe(first_look(self._steps.options), probed)
+        ends = self._hosts.probe(first_look(self._steps.options), ends)
         if needs_all(self._steps.options, ends["source"], ends["dest"]):
             ends = self._hosts.probe(METHODS)
         job = find_job(ends, self._steps.fingerprint, collect, self._steps.check)
@@ -207,22 +226,26 @@ class Session:
         self._hosts.steps = replace(steps, options=options, fingerprint=task_fingerprint(options))
         return {"dest": self._hosts.endpoint("dest", parse_probe(found))}
 
-    def _begin_as_remembered(self, probed: Ends) -> Running | None:
-        """Start both ends by the plan of the last run, where both hosts still have what they had then.
+    def _begin_as_known(self, probed: Ends, seen: Answers) -> Running | None:
+        """Start both ends by a plan of what is known of them, where both hosts still have that.
 
-        Each host is probed in the execution that starts its job. If one has changed, or nothing is remembered, return
-        None: then nothing runs on them, and they are to be probed. Those that were ``probed`` are taken as they are
-        now.
+        It is known of the last run, or was ``seen``. Each host is probed in the execution that starts its job. If one
+        has changed, or not both are known, return None: then nothing runs on them, and they are to be probed. Those
+        that were ``probed`` are taken as they are now.
         """
         hosts, known = self._hosts, recall(self._memory, self._remembered_as) if self._memory else {}
-        if not known or any(end.probe["job"]["running"] or end.probe["job"]["request"] for end in probed.values()):
+        known.update({side: parse_probe(said) for side, said in seen.items()})
+        if any(end.probe["job"]["running"] or end.probe["job"]["request"] for end in probed.values()):
             return None
         ends = {**{side: hosts.endpoint(side, facts) for side, facts in known.items()}, **probed}
+        is_recent = {*probed, *seen} >= set(SIDES)
+        if len(ends) < len(SIDES) or (is_recent and needs_all(self._steps.options, ends["source"], ends["dest"])):
+            return None
         try:
             plan = self._make_plan(ends)
         except Refusal:  # what is so now decides that
             return None
-        if self._counts_owners(plan) or not may_begin(plan, ends["dest"]):
+        if self._counts_owners(plan) or not (is_recent or may_begin(plan, ends["dest"])):
             return None
 
         def start(end: Endpoint, step: Start, secrets: dict[str, str]) -> Status:
@@ -408,7 +431,7 @@ class Session:
     @property
     def _remembered_as(self) -> list[object]:
         """What the memory of this pair is about: the transfer, its options, and how the hosts are asked."""
-        return [self.id, self._given, [self._hosts.ssh_port(side) for side in SIDES], packed_engine().digest]
+        return [self.id, self._given, [self._hosts.ssh_port(side) for side in SIDES], engine_digest()]
 
     def _remember(self, ends: Ends, dest_probe: object, outcome: Outcome) -> None:
         """Remember what both hosts have, and what a transfer that succeeded found out about the line between them."""

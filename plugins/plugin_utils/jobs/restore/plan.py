@@ -49,6 +49,11 @@ def parse_name(answer: object) -> str:
     return member(as_object(answer, "its answer"), "name", str)
 
 
+def parse_source(answer: object) -> object:
+    """Return what the host said of itself as the source of the transfer; None if the path is none that is restored."""
+    return as_object(answer, "its answer").get("probe")
+
+
 def accept_snapshot(found: SnapshotCheck, name: str, accepts_damage: bool) -> str:
     """Return a warning about a snapshot that is restored, empty if it is intact. Raise Refusal for a damaged one.
 

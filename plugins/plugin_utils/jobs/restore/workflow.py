@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypedDict, TypeVar
 
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape, as_object, optional
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names import kind_of
 from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION
 
 from ...common.argument_spec import spec_from_documentation, validate_options
@@ -28,7 +30,7 @@ from ...hosts.trust import NONE, decide_trust
 from ...report.archive import save_page
 from ...transfer.report import TransferError
 from ...transfer.result import Result
-from ...transfer.session import Session
+from ...transfer.session import Answers, Session
 from ..sessions import FAILURES
 from ..snapshot_answers import SnapshotInfo, parse_snapshots
 from .choose import LATEST, ChosenSnapshot, choose
@@ -43,6 +45,7 @@ from .plan import (
     must_predict,
     parse_check,
     parse_name,
+    parse_source,
     refuse_occupied,
 )
 from .report import RestoreReport, keep_result
@@ -62,7 +65,22 @@ _LOADED = (
     ". The databases of those that are loaded exist now, and another run refuses to load over them: remove these "
     "first, or name only the others in restore_consistent"
 )
+_ANY = Target("/", "/", "/")  # for what is asked before the paths are known
 _CHANGES = ("files_created", "files_updated", "files_deleted", "attributes_changed")
+
+
+class _Look(NamedTuple):
+    """The answers of the host that receives the files about one place."""
+
+    said: object
+    probe: object
+
+
+class _Known(TypedDict):
+    """What is known of both hosts before a transfer begins; see Session.begin."""
+
+    probed: Answers
+    seen: Answers
 
 
 class RestoreWorkflow:
@@ -97,7 +115,7 @@ class RestoreWorkflow:
     def run(self) -> Result:
         """Restore, and return the result of the transfer. Raises OSError and what a transfer raises."""
         options, host = self._options, self._host.name
-        snapshot, found = self._find_snapshot()
+        snapshot, found, source = self._find_snapshot()
         warning = accept_snapshot(found, snapshot.name, options.damaged)
         if warning:
             self._say(warning)
@@ -106,22 +124,27 @@ class RestoreWorkflow:
                 "Nothing was restored: restore_consistent loads the dumps of a folder. Name it in restore_path"
             )
         targets = find_targets(self._request, options, snapshot.name, found.kind)
+        looks = self._look_at(targets) if len(targets) > 1 else {}
         for target in targets:
-            is_free = self._inspect_destination(target)
+            look = looks.get(target) or self._look_at([target])[target]
+            is_free = _parse(self._host, look.said, partial(accept_destination, request=self._request, target=target))
+            known: _Known = {"probed": {"dest": look.probe}, "seen": source}
             report = self._make_report(snapshot, found, target)
             earlier = "" if is_free else self._read_state(report)
             is_last = target is targets[-1]
             if not must_predict(options.over, is_free, earlier if is_last else ""):
                 break
             # What is at the own place of a file is the user's, unless an earlier run has restored it.
-            if (earlier or is_last) and not self._would_change(target, found.kind):
+            if (earlier or is_last) and not self._would_change(target, found.kind, known):
+                known = {"probed": {}, "seen": source}  # the prediction was a job of the same transfer
                 break
         else:
             raise refuse_occupied(host, target.occupies, found.kind)
         report, _unwritten = self._write(report)
         try:
             # Over existing files, size and time do not prove that a file is the same.
-            result = self._transfer(target, options.over, options.delete, options.verify, self._check)
+            session = self._make_session(target, options.over, options.delete, options.verify, self._check)
+            result = fails_alone(partial(session.run, **known))
             failure = failure_of_snapshot(result, target.dest)
             if failure:
                 raise TransferError(failure, result)
@@ -147,9 +170,13 @@ class RestoreWorkflow:
 
     # Questions to the hosts
 
-    def _find_snapshot(self) -> tuple[ChosenSnapshot, SnapshotCheck]:
-        """Return the snapshot to restore from, and its check: of the newest one in the execution that lists all."""
-        guess = self._inspect(LATEST) if self._options.when == LATEST else None
+    def _find_snapshot(self) -> tuple[ChosenSnapshot, SnapshotCheck, Answers]:
+        """Return the snapshot to restore from, its check, and what the host is as the source of the transfer.
+
+        The newest one, and one that is named, is checked in the execution that lists all.
+        """
+        when = self._options.when
+        guess = self._inspect(when) if when == LATEST or kind_of(when) else None
         answer, said = self._list_snapshots(guess)
         snapshots = _parse(self._repository, answer, self._parse_list)
         try:
@@ -160,7 +187,9 @@ class RestoreWorkflow:
         level = self._options.check
         if said is None or _parse(self._repository, said, parse_name) != snapshot.name:
             (said,) = self._repository.run(self._inspect(snapshot.name, snapshot.state))
-        return snapshot, _parse(self._repository, said, lambda found: parse_check(found, level))
+        checked = _parse(self._repository, said, lambda found: parse_check(found, level))
+        probe = _parse(self._repository, said, parse_source)
+        return snapshot, checked, {} if probe is None else {"source": probe}
 
     def _list_snapshots(self, guess: InspectSnapshot | None) -> tuple[object, object]:
         """Return the list, and the answer to a guess which snapshot it will be; None if there is none."""
@@ -189,6 +218,7 @@ class RestoreWorkflow:
             "name": "unfinished" if state == "unfinished" else name,
             "path": self._request.path,
             "level": self._options.check,
+            "probe": self._make_session(_ANY, False, False, "none", self._check).probe_step("source"),
         }
 
     def _note_restore(self, name: str, target: Target) -> str:
@@ -206,15 +236,25 @@ class RestoreWorkflow:
             refused = error.reason
         return f"the restore is not in the history of the snapshots: {one_line(refused)}" if refused else ""
 
-    def _inspect_destination(self, target: Target) -> bool:
-        """Return whether nothing is in the way. Raise Refusal for a destination in the repository."""
-        step: InspectDestination = {
-            "do": "inspect_destination",
-            "repository": self._request.repository,
-            "dest": target.dest,
-            "occupies": target.occupies,
-        }
-        return _ask(self._host, step, lambda said: accept_destination(said, self._request, target))
+    def _look_at(self, targets: Sequence[Target]) -> Mapping[Target, _Look]:
+        """Return what is at these places; empty if one of several cannot be looked at, since that may be no matter."""
+        asked: list[Step] = []
+        for target in targets:
+            inspect: InspectDestination = {
+                "do": "inspect_destination",
+                "repository": self._request.repository,
+                "dest": target.dest,
+                "occupies": target.occupies,
+            }
+            session = self._make_session(target, False, False, "none", self._check)
+            asked += [inspect, session.probe_step("dest")]
+        try:
+            said = self._host.run(*asked)
+        except HostFailed as error:
+            if len(targets) == 1 or error.unreachable or isinstance(error, ControllerGone):
+                raise
+            return {}
+        return {target: _Look(*pair) for target, *pair in zip(targets, said[::2], said[1::2], strict=True)}
 
     @property
     def _place(self) -> list[str]:
@@ -222,10 +262,11 @@ class RestoreWorkflow:
 
     # Transfers
 
-    def _would_change(self, target: Target, kind: str) -> bool:
+    def _would_change(self, target: Target, kind: str, known: _Known) -> bool:
         """Predict whether the restore would change the content of its destination; unknown counts as a change."""
         try:
-            predicted = self._transfer(target, True, kind == "directory", "none", check=True)
+            session = self._make_session(target, True, kind == "directory", "none", check=True)
+            predicted = fails_alone(partial(session.run, **known))
         except ControllerGone:
             raise
         except FAILURES:
@@ -235,7 +276,7 @@ class RestoreWorkflow:
                 self._say(line)
         return any(predicted.get(name) for name in _CHANGES)
 
-    def _transfer(self, target: Target, checksum: bool, delete: bool, verify: str, check: bool) -> Result:
+    def _make_session(self, target: Target, checksum: bool, delete: bool, verify: str, check: bool) -> Session:
         source, dest = self._repository, self._host
         chosen = {name: value for name, value in self._options.transfer.items() if value is not None}
         ends = {"src_host": source.name, "src": target.src, "dest_host": dest.name, "dest": target.dest}
@@ -246,10 +287,9 @@ class RestoreWorkflow:
         spec = spec_from_documentation(DOCUMENTATION)
         options = validate_options(given, spec, (("port", "port_range"),), "restore_transfer")
         trust = decide_trust(options["trust"], {one.name: one.variables for one in (source, dest)})
-        session = Session(
+        return Session(
             source, dest, {**options, "trust": trust}, check, self._say_progress, self._interruption, Memory()
         )
-        return fails_alone(session.run)
 
     def _load(self, loads: Sequence[Mapping[str, object]]) -> None:
         """Have the host load dumps that were restored. Raises TransferError, since all files are in place by then."""

@@ -28,6 +28,7 @@ NAME = names.name_of(int(time.time()) - AGE)
 TIME = "2026-11-21T17:30:09Z"
 ANSWERS: dict[str, Any] = {
     "snapshot": {"snapshots": [{"name": NAME, "state": "complete", "time": TIME, "age": AGE, "reason": ""}]},
+    "probe": {},
     "inspect_snapshot": {"name": NAME, "kind": "directory", "checked": "contents", "problems": [], "problems_total": 0},
     "inspect_destination": {"overlaps": False, "dest": "/srv/data.back", "free": True},
 }
@@ -48,7 +49,7 @@ def restore(monkeypatch: pytest.MonkeyPatch, place: Path, error: Exception | Non
         return {**dict.fromkeys(COUNTS, 0), **TOTALS, **RESULT, **LISTS}
 
     def session(*given: Any) -> Any:
-        return SimpleNamespace(run=lambda: transfer(given[4]))
+        return SimpleNamespace(run=lambda **_known: transfer(given[4]), probe_step=lambda _side: {"do": "probe"})
 
     def runner(name: str) -> Any:
         return SimpleNamespace(name=name, variables={}, run=lambda *steps: [ANSWERS[step["do"]] for step in steps])

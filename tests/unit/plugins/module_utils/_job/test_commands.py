@@ -7,10 +7,12 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core import durability
@@ -76,6 +78,14 @@ def test_a_quick_digest_that_fails_leaves_all_to_a_job(folder, tree, seconds):
     root = tree if seconds < 0 else tree / "missing"
     assert quick_digest(root, seconds) is None
     assert os.path.isdir(folder.path)
+
+
+def test_a_quick_digest_ends_in_the_middle_of_a_large_file(tree, monkeypatch):
+    os.truncate(tree / "folder/file", 64 << 20)
+    looks = itertools.count()
+    monkeypatch.setattr(digest_job, "time", SimpleNamespace(monotonic=lambda: next(looks)))
+    assert quick_digest(tree, 3.5, fields=["size", "content"]) is None
+    assert next(looks) < 10
 
 
 def test_a_quick_digest_and_a_job_see_the_same(folder, tree):

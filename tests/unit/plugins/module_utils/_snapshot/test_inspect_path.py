@@ -10,10 +10,16 @@ import os
 import shutil
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin import begin
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.inspect_path import inspect_path, suggest_paths
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.inspect_path import (
+    Inspection,
+    find_source,
+    inspect_path,
+    suggest_paths,
+)
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import FIRST, SECOND, rot
 
 
@@ -37,6 +43,38 @@ def two(bench):
 def see(bench, name, path=b"", level="contents"):
     with bench.series() as series:
         return inspect_path(series, name, path, level)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "path", "source"),
+    [
+        (SECOND, "directory", "", f"/b/web1/data/{SECOND}/data/"),
+        (SECOND, "directory", "d/e", f"/b/web1/data/{SECOND}/data/d/e/"),
+        (SECOND, "file", "d/deep", f"/b/web1/data/{SECOND}/data/d/deep"),
+        ("unfinished", "file", "top", "/b/web1/data/.unfinished/data/top"),
+        (SECOND, "other", "link", ""),
+    ],
+)
+def test_the_path_from_which_a_transfer_restores(name, kind, path, source):
+    assert find_source(["/b", "web1", "data"], Inspection(name, kind), path) == source
+
+
+@pytest.mark.parametrize("path", ["d", "top", "link"])
+def test_what_is_inspected_is_probed_as_the_source_of_its_transfer(two, path):
+    """So that the transfer begins by this probe, which has the same fingerprint as its own."""
+    probe = {"do": "probe", "id": "0" * 16, "side": "source", "path": "/", "methods": ["stream"], "ssh_ports": [22]}
+    with two.series() as series:
+        place = [os.path.dirname(os.path.dirname(series.path)), *series.path.split("/")[-2:]]
+    inspect = {"do": "inspect_snapshot", "place": place, "name": "latest", "path": path, "level": "files"}
+    given = commands.StepContext({}, "/no/engine")
+    plain, probed = commands.run_steps([inspect, {**inspect, "probe": probe}], given)
+    assert plain["probe"] is None and plain == {**probed, "probe": None}
+    if path == "link":
+        assert probed["probe"] is None
+        return
+    source = f"{series.path}/{SECOND}/data/{path}" + ("/" if path == "d" else "")
+    (own,) = commands.run_steps([{**probe, "id": "1" * 16, "path": source}], given)
+    assert probed["probe"]["fingerprint"] == own["fingerprint"]
 
 
 def found(looked):

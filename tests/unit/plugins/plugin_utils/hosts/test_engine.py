@@ -9,12 +9,15 @@ from __future__ import annotations
 import ast
 import base64
 import io
+import os
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.memory import Memory
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts import engine as made_here
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.engine import pack_engine, packed_engine
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.tools.pythons import find_pythons
@@ -38,6 +41,35 @@ def test_it_holds_what_its_steps_need_and_nothing_else():
     for_modules = ("longhaul/_network", "longhaul/_ssh")
     assert not [name for name in names if name.startswith(for_modules)]
     assert not [name for name in names if not name.endswith(".py")]
+
+
+def test_it_is_packed_again_only_when_a_file_has_changed(tmp_path, monkeypatch):
+    file, packed = tmp_path / "utils/_core/one.py", []
+    file.parent.mkdir(parents=True)
+    monkeypatch.setattr(made_here, "_MODULE_UTILS", tmp_path / "utils")
+    monkeypatch.setattr(made_here, "_PARTS", ["_core"])
+    monkeypatch.setattr(made_here, "Memory", lambda: Memory(str(tmp_path / "memory")))
+    monkeypatch.setattr(made_here, "pack_engine", lambda: packed.append(1) or file.read_bytes())
+
+    def digest():
+        made_here.engine_digest.cache_clear()  # as in another process
+        made_here.packed_engine.cache_clear()
+        return made_here.engine_digest()
+
+    try:
+        found = []
+        for content in ("one = 1", "one = 2"):  # of the same size, and with the same time
+            file.write_text(content)
+            os.utime(file, ns=(1, 1))
+            found += [digest(), digest(), made_here.packed_engine().digest]
+        assert found[:3] == [found[0]] * 3 and found[3:] == [found[3]] * 3 and found[0] != found[3]
+        assert len(packed) == 4, "once for each content, and once where the engine itself was wanted"
+        (record,) = (tmp_path / "memory").glob("engine-*.json")
+        record.write_text("{")
+        assert digest() == found[3] and len(packed) == 5
+    finally:
+        made_here.engine_digest.cache_clear()
+        made_here.packed_engine.cache_clear()
 
 
 def test_what_only_people_and_type_checkers_read_stays_here_and_no_line_moves():

@@ -287,6 +287,16 @@ def test_the_engine_is_sent_again_to_a_host_that_lost_it(runner: Runner) -> None
     assert sent(made) == [False, True, False]
 
 
+def test_an_engine_that_is_another_than_was_remembered_is_sent_under_its_own_digest(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner([1]).run({"do": "probe"})
+    monkeypatch.setattr(host_runner, "engine_digest", lambda: "of another")
+    made = runner([2])
+    assert (made.run({"do": "start"}), sent(made)) == ([2], [True])
+    assert runner()._known["engine"] == packed_engine().digest
+
+
 def test_a_host_that_cannot_keep_it_gets_it_each_time_and_is_not_asked_first(runner: Runner) -> None:
     cannot = {"results": [1], "kept": False}
     runner([1]).run({"do": "probe"})

@@ -83,7 +83,7 @@ def test_a_transfer_is_probed_served_driven_and_compared() -> None:
         ({"verify": "none"}, "drive(stop, clear)", "stop, clear"),
         ({"verify": "none", "sync": "data"}, "drive(stop, clear)", "stop, clear, sync"),
         ({"sync": "data"}, f"drive({COMPARED})", "stop, quick_digest(clear, sync)"),
-        ({"verify": "checksum"}, "drive", "stop, digest"),
+        ({"verify": "checksum", "sync": "data"}, f"drive({COMPARED})", "stop, quick_digest(clear, sync)"),
         ({"check": True, "sync": "data"}, "drive(stop, clear)", "stop, clear"),
     ],
     ids=str,
@@ -93,6 +93,14 @@ def test_the_last_steps_follow_the_transfer(given: dict[str, Any], source: str, 
     result = case.run(**given)
     assert (case.source.done[1], case.dest.done[2]) == (source, dest)
     assert ("sync" in result["phases"]) == (given.get("sync") == "data" and not given.get("check"))
+
+
+@pytest.mark.parametrize("measured", [{"apparent": 2**26}, {"complete": False}], ids=str)
+def test_contents_that_take_longer_to_read_are_compared_by_jobs(measured: dict[str, Any]) -> None:
+    case = Case()
+    case.source.facts["path"]["measured"] = {**MEASURED, **measured}
+    assert case.run(verify="checksum")["verified"] == "checksum"
+    assert (case.source.done[1:3], case.dest.done[2]) == (["drive", "stop, digest"], "stop, digest")
 
 
 def test_the_destination_connects_where_the_source_cannot() -> None:
@@ -308,6 +316,51 @@ def test_owners_are_counted_before_rsync_is_started() -> None:
     result = case.run(method="rsync", check=True)
     assert case.source.done[:2] == ["probe", "owners(stop, clear)"]
     assert result["owner_mismatches"] == [] and result["phases"]["owners"] >= 0
+
+
+def answers(case: Case, **ask: str) -> dict[str, Any]:
+    """Probe hosts before a transfer begins; its source in the place of another one."""
+    session = case.session(verify="checksum")
+    return {side: case.hosts[side].run(session.probe_step(side))[0] for side in ask.values()}
+
+
+def test_hosts_that_were_asked_before_are_probed_with_the_start_of_their_job() -> None:
+    case = Case()
+    case.dest.facts = {**case.dest.facts, "path": path()}  # empty: its room is known, as it was asked a moment ago
+    probed, seen = answers(case, one="dest"), answers(case, one="source")
+    result = case.session(verify="checksum").run(probed, seen)
+    assert case.dest.done == ["serve", COMPARED] and case.source.done == [f"probe(drive({COMPARED}))"]
+    assert result["verified"] == "checksum" and set(result["phases"]) == {"connect", "transfer", "verify"}
+    # One of both is not enough, and what was seen of the source counts only while it is so.
+    case.session().run(probed)
+    assert case.dest.done == ["serve", COMPARED] and case.source.done == ["probe", f"drive({COMPARED})"]
+    case.session().run({}, seen)
+    assert case.dest.done == ["probe", "serve", COMPARED] and case.source.done == ["probe", f"drive({COMPARED})"]
+    case.source.facts = {**case.source.facts, "fingerprint": "other"}
+    case.session().run(probed, seen)
+    assert case.dest.done == ["serve", "abort, clear", "serve", COMPARED]
+    assert case.source.done == [f"probe(drive({COMPARED}))", "probe", f"drive({COMPARED})"]
+
+
+def test_a_transfer_that_runs_is_attached_to_although_the_hosts_were_asked_before() -> None:
+    case = Case()
+    seen = answers(case, one="source")
+    case.run()
+    (request,) = case.source.requests
+    case.has_job("source", request, True, pid=7, started=10.0**9)
+    case.has_job("dest", case.dest.requests[0], True, pid=8, ready={"port": 9})
+    probed = answers(case, one="dest")
+    assert case.session().run(probed, seen)["attached"] and case.source.done == ["probe", "poll", COMPARED]
+
+
+def test_a_destination_that_is_too_small_is_refused_before_anything_starts() -> None:
+    case = Case()
+    case.dest.facts = {**case.dest.facts, "path": path(free_bytes=3)}
+    case.source.facts["path"]["measured"] = {**MEASURED, "content": 10**6, "apparent": 10**6}
+    probed, seen = answers(case, one="dest"), answers(case, one="source")
+    with pytest.raises(Refusal, match="has room for 3 B"):
+        case.session().run(probed, seen)
+    assert not case.dest.done and case.source.done == ["probe"]
 
 
 class Filled:

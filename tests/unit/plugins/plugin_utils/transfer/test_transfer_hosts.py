@@ -27,8 +27,8 @@ MEASURED = {"entries": 3, "content": 7, "apparent": 7, "complete": True}
 class Pair:
     """Two hosts, with a plan and the steps of a transfer between them."""
 
-    def __init__(self, check: bool = False, empty: bool = False, more: Any = None, **given: Any) -> None:
-        at = {"source": path(measured=MEASURED, empty=False), "dest": path(empty=empty)}
+    def __init__(self, check: bool = False, empty: bool = False, more: Any = None, size: int = 7, **given: Any) -> None:
+        at = {"source": path(measured={**MEASURED, "apparent": size}, empty=False), "dest": path(empty=empty)}
         self.ends = {side: end(side, at=at[side], fingerprint=side) for side in at}
         self.runners: Any = {side: ScriptedHost(side, self.ends[side].probe) for side in at}
         asked = options(**{"numeric_ids": True, **given})
@@ -56,7 +56,8 @@ class Pair:
         ({"sync": "data"}, ["stop", "quick_digest", "clear"]),  # the other side waits for its disk
         ({"verify": "none"}, ["stop", "clear"]),
         ({"check": True}, ["stop", "clear"]),
-        ({"verify": "checksum"}, []),  # takes long
+        ({"verify": "checksum"}, ["stop", "quick_digest", "clear"]),
+        ({"verify": "checksum", "size": 2**30}, []),  # takes long
         ({"numeric_ids": False}, []),  # what the owners become is not known yet
         ({"more": {"compares_later": True}}, ["stop", "quick_digest", "clear"]),
         ({"more": {"compares_later": True}, "connect": "pull"}, []),

@@ -26,7 +26,14 @@ from ansible_collections.longhaul.fleet.tests.unit.plugins.plugin_utils.jobs.res
 NAME = names.name_of(int(time.time()) - 3600)
 SNAPSHOT = {"name": NAME, "state": "complete", "time": "2026-11-21T17:30:09Z", "age": 3600, "reason": ""}
 LISTED = {"snapshots": [SNAPSHOT]}
-INTACT = {"name": NAME, "kind": "directory", "checked": "contents", "problems": [], "problems_total": 0}
+INTACT = {
+    "name": NAME,
+    "kind": "directory",
+    "checked": "contents",
+    "problems": [],
+    "problems_total": 0,
+    "probe": {"of": "source"},
+}
 FREE = {"overlaps": False, "dest": "/srv/data.back", "free": True}
 COUNTS = ("files_created", "files_updated", "files_deleted", "files_unchanged", "attributes_changed", "vanished")
 MADE = {
@@ -49,14 +56,17 @@ class Bench:
             "snapshot": LISTED,
             "inspect_snapshot": INTACT,
             "inspect_destination": FREE,
+            "probe": {"of": "dest"},
         }
         self.results: list[Any] = [RESULT]
         self.transfers: list[tuple[dict[str, Any], bool, str]] = []
+        self.known: list[Any] = []  # of both hosts before each transfer
         self.shown: list[str] = []
         self.summary: Any = None
         self.noted: list[Any] = []  # in the history of the snapshots
         self.note_answer: Any = {"changed": True, "warnings": []}
         self.executions: list[list[str]] = []  # the steps of each
+        self.cut: int | None = None  # how many answers the host that receives the files gives at most
 
     def runner(self, name: str) -> Any:
         """Return a runner of a host."""
@@ -64,7 +74,8 @@ class Bench:
 
     def _run(self, *steps: Any) -> list[Any]:
         self.executions.append([str(step.get("action") or step["do"]) for step in steps])
-        return [self._answer(step) for step in steps]
+        answers = [self._answer(step) for step in steps]
+        return answers[: self.cut] if steps[0]["do"] == "inspect_destination" else answers
 
     def _answer(self, step: Any) -> Any:
         if step.get("action") == "restored":
@@ -77,10 +88,18 @@ class Bench:
 
     def session(self, _source: Any, _dest: Any, options: Any, check: bool, *_others: Any) -> Any:
         """Return a transfer."""
-        return SimpleNamespace(run=lambda: self._transfer(options, check))
+        return SimpleNamespace(
+            run=lambda probed, seen: self._transfer(options, check, {**seen, **probed}),
+            probe_step=lambda side: {
+                "do": "probe",
+                "side": side,
+                "path": options["src" if side == "source" else "dest"],
+            },
+        )
 
-    def _transfer(self, options: Any, check: bool) -> Any:
+    def _transfer(self, options: Any, check: bool, known: Any) -> Any:
         self.transfers.append((options, check, self.state))
+        self.known.append(known)
         result = self.results.pop(0)
         if isinstance(result, Exception):
             raise result
@@ -104,6 +123,11 @@ class Bench:
             return made.run()
         finally:
             self.summary = made.summary
+
+    def run_refused(self, words: str, **given: Any) -> None:
+        """Restore what must be refused with these words."""
+        with pytest.raises((Refusal, HostFailed), match=words):
+            self.run(**given)
 
     @property
     def state(self) -> str:
@@ -163,11 +187,15 @@ def test_owners_are_told_where_another_host_receives_the_files_or_names_count(be
 
 
 def test_the_newest_snapshot_is_checked_in_the_execution_that_lists_all(bench: Bench) -> None:
-    bench.run()
-    assert bench.executions == [["list", "inspect_snapshot"], ["inspect_destination"]]
+    for when in ("latest", NAME):
+        bench.results = [RESULT]
+        bench.run(when=when)
+        assert bench.executions == [["list", "inspect_snapshot"], ["inspect_destination", "probe"]]
+        bench.executions.clear()
+    bench.run_refused("there is no snapshot 2020", when="2020-01-01T000000Z")
     bench.executions.clear()
     bench.answers["inspect_snapshot"] = {**INTACT, "name": "2020-01-01T000000Z"}  # pruned or made meanwhile
-    bench.results.append(RESULT)
+    bench.results = [RESULT]
     bench.run()
     assert bench.executions[:2] == [["list", "inspect_snapshot"], ["inspect_snapshot"]]
     bench.executions.clear()
@@ -269,6 +297,48 @@ def test_a_file_goes_to_its_own_place_where_that_is_free(
         *([(True, OWN)] if predicted else []),
         (False, OWN if is_own else BESIDE),
     ]
+    assert bench.executions[-1] == ["inspect_destination", "probe"] * 2, "both places are looked at in one execution"
+    # A prediction leaves traces of its job, so the host is probed again.
+    source, dest = {"source": {"of": "source"}}, {"dest": {"of": "dest"}}
+    both = {**source, **dest}
+    assert bench.known[-len(bench.transfers) :] == ([both, source if is_own else both] if predicted else [both])
+
+
+def test_a_place_that_is_not_needed_may_be_unusable(bench: Bench) -> None:
+    bench.answers["inspect_snapshot"] = {**INTACT, "kind": "file"}
+    too_long = HostFailed("File name too long", "web1")
+
+    def answer(step: Any) -> Any:
+        if step["occupies"] != "/srv/data/a/b":
+            raise too_long
+        return FREE
+
+    bench.answers["inspect_destination"] = answer
+    bench.run(path="a/b", dest="")
+    assert bench.executions[1:] == [["inspect_destination", "probe"] * 2, ["inspect_destination", "probe"]]
+    assert [options["dest"] for options, _check, _state in bench.transfers] == [OWN]
+    for error in (HostFailed("no route", "web1", unreachable=True), ControllerGone("killed")):
+        bench.answers["inspect_destination"] = error
+        bench.executions.clear()
+        with pytest.raises(HostFailed, match=str(error)):
+            bench.run(path="a/b", dest="")
+        assert len(bench.executions) == 2
+
+
+def test_too_few_answers_are_a_failure_of_the_host(bench: Bench) -> None:
+    bench.cut = 1
+    with pytest.raises(ValueError, match="shorter"):
+        bench.run()
+    assert not bench.transfers and not bench.folder.exists()
+
+
+def test_options_that_cannot_be_are_refused_before_any_host_is_asked(monkeypatch: Any, bench: Bench) -> None:
+    def refuse(_side: str) -> Any:
+        raise Refusal("bwlimit is no rate")
+
+    monkeypatch.setattr(workflow, "Session", lambda *_given: SimpleNamespace(probe_step=refuse))
+    bench.run_refused("bwlimit is no rate")
+    assert not bench.executions and not bench.folder.exists()
 
 
 def test_an_interrupted_restore_of_a_file_never_writes_over_its_own_place(bench: Bench) -> None:
