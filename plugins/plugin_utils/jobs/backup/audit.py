@@ -397,9 +397,7 @@ def make_audit(
     seen = {name: SeenSpace(repository.space, at) for name, repository in found.items()}
     standings = find_repositories(health, seen)
     of_jobs = {one.name for one in standings}
-    of_copies = [
-        RepositoryCapacity(name, one, None, "") for name, (one, _at) in seen.items() if name not in of_jobs
-    ]
+    of_copies = [RepositoryCapacity(name, one, None, "") for name, (one, _at) in seen.items() if name not in of_jobs]
     clocks = [compare_clock(host, answer) for host, answer in answers.items()]
     clocks.sort(key=lambda one: abs(one.offset or 0.0), reverse=True)
     return BackupAudit(

@@ -97,7 +97,7 @@ class RestoreDrill:
         return os.path.join(record.path, DATA)
 
     def predict(self, record: DrillRecord) -> Workflow:
-        """Look whether a restore could be practised now, and tell so. Raises JobStopped where it could not."""
+        """Tell that a restore can be practised now. Raises JobStopped if it cannot."""
         hosts = self._reach()
         try:
             scratch = yield from self._ask(hosts, "dest", self._scratch(record, "look"), parse_scratch)

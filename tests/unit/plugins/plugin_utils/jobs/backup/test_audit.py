@@ -228,7 +228,9 @@ def test_copies_drills_and_protected_snapshots_are_shown_where_there_are_any(err
     runs = make_runs([job(copies=copies)], {**GROUPS, "all": [*GROUPS["all"], "safe"]})
     kept = CopyState("safe", "/copy", "2026-11-19T01:30:00Z", lag_seconds=172800, snapshots=3, error=error)
     drill = DrillRecord(AT, "safe", "/scratch", succeeded="" if error else AT, failure=error and "3 files differ")
-    record = BackupRecord("web1/data", copies=[kept, replace(kept, path="/copy2", newest=AT, lag_seconds=0, error="")], drill=drill)
+    record = BackupRecord(
+        "web1/data", copies=[kept, replace(kept, path="/copy2", newest=AT, lag_seconds=0, error="")], drill=drill
+    )
     found = parse_repository(answer({**FOLDER, "protected": DAYS[:2]}))
     answers = {"vault": HostAnswer(NOON, NOON + 1, NOON, NOON, {"/srv/backup": found}, {})}
     made = make_audit(runs, judge(runs, [record], [], [], NOON), GROUPS, (), answers, {}, AT, "ada@control1")
