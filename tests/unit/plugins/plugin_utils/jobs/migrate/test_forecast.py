@@ -128,7 +128,7 @@ def test_of_a_benchmark_the_slower_host_counts():
     nothing = Recommendation("", "", 1, "", "", "", *[Prediction(0.0, 0.0, 0.0)] * 3)
     for disks, rates in (({"source": fast, "dest": slow}, (7.0, 4.0)), ({"source": fast}, (0.0, 0.0))):
         measured = BenchmarkResult(PairMeasurement(disks=disks, execution=2.0), (), nothing)
-        assert forecast.rates_of(measured) == BenchmarkRates(*rates, pytest.approx(6.6), pytest.approx(7.4))
+        assert forecast.rates_of(measured) == BenchmarkRates(*rates, pytest.approx(8.6), pytest.approx(7.4))
     assert forecast.rates_of(None) is None
 
 
