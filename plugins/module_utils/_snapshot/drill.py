@@ -202,12 +202,12 @@ def make_scratch(place: str, name: str, owner: str, avoid: Sequence[str], *, che
                     f"{place} leads into {folder}, which is a repository or a source of a backup. Name another folder "
                     "for drills (into)"
                 )
-        removed = []
+        removed = _leftovers(fd, owner)
         if not check:
-            removed = [one for one in _leftovers(fd, owner) if _remove(fd, one, owner)] + _remove_empty(fd)
+            removed = [one for one in removed if _remove(fd, one, owner)] + _remove_empty(fd)
         found = find_room(fd)
         room = usable_room(found.total, found.free)
-        if room <= 0:
+        if room <= 0 and not (check and removed):  # their removal makes room
             raise Refused(
                 f"the file system of {place} has {found.free} bytes free, and {found.free - room} of these must stay "
                 "free, so nothing is restored there. Make room, or name another folder (into)"
@@ -215,12 +215,14 @@ def make_scratch(place: str, name: str, owner: str, avoid: Sequence[str], *, che
         try:
             if not check:
                 _create(fd, name, owner)
+            elif os.fstatvfs(fd).f_flag & os.ST_RDONLY:
+                raise OSError(errno.EROFS, os.strerror(errno.EROFS))
             elif not os.access(".", os.W_OK | os.X_OK, dir_fd=fd, effective_ids=True):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
             raise Refused(f"no folder can be made in {place}: {error.strerror}") from None
         entries = MOST_FILES * 100 if found.free_inodes is None else found.free_inodes // 2
-        return ScratchFolder(room, entries, removed)
+        return ScratchFolder(max(0, room), entries, removed)
 
 
 def _create(place_fd: int, name: str, owner: str) -> None:

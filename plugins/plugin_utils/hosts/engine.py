@@ -18,6 +18,8 @@ import functools
 import hashlib
 import os
 import re
+import sys
+import zlib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -125,7 +127,7 @@ def engine_digest() -> str:
 
 def _state() -> str:
     """Return a digest of what changes whenever somebody writes or replaces a file that is packed, or what packs it."""
-    found = hashlib.sha224()
+    found = hashlib.sha224(f"{sys.version}\0{zlib.ZLIB_RUNTIME_VERSION}".encode())
     for file in (__file__, *_sources()):
         status = os.stat(file)
         times = (status.st_mtime_ns, status.st_ctime_ns)

@@ -398,7 +398,13 @@ class HostRunner:
                 return result
             # No step was done: what it kept is gone, or may have been written by somebody else.
         engine = packed_engine()
-        result = self._execute_by_pipelining({**arguments, "digest": engine.digest, "engine": engine.argument})
+        if engine.digest != engine_digest():
+            raise HostFailed(
+                "the collection was changed on the control node while this ran, and this host would get the new one. "
+                "Run it again: it goes on from here",
+                self.name,
+            )
+        result = self._execute_by_pipelining({**arguments, "engine": engine.argument})
         if "results" in result:
             self._learn("engine", engine.digest if result.get("kept") is True else "")
         return result

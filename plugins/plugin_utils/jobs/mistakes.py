@@ -115,13 +115,13 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 def tell_unknown_host(host: str, known: Iterable[str]) -> str:
     """Return a clause about a host that the inventory does not have, with the one that is probably meant."""
-    likely = suggest_host(host, known) or "; its variables would say how to reach it"
+    likely = suggest_host(str(host), known) or "; its variables would say how to reach it"
     return f"{host} is not in the inventory{likely}"
 
 
 def suggest_host(host: str, known: Iterable[str]) -> str:
     """Return which host is probably meant, as the end of a sentence; empty if none is."""
-    close = difflib.get_close_matches(host, sorted(known), 1, _CLOSE_HOST)
+    close = difflib.get_close_matches(str(host), sorted(known), 1, _CLOSE_HOST)  # YAML may have made it a number
     return f". Did you mean {close[0]}?" if close else ""
 
 

@@ -234,9 +234,13 @@ class Session:
         that were ``probed`` are taken as they are now.
         """
         hosts, known = self._hosts, recall(self._memory, self._remembered_as) if self._memory else {}
-        known.update({side: parse_probe(said) for side, said in seen.items()})
-        if any(end.probe["job"]["running"] or end.probe["job"]["request"] for end in probed.values()):
+        asked = {side: parse_probe(said) for side, said in seen.items()}
+        if not all(facts.get("fingerprint") for facts in asked.values()):  # by which the next probe is compared
             return None
+        now = [*asked.values(), *(end.probe for end in probed.values())]
+        if any(facts["job"]["running"] or facts["job"]["request"] for facts in now):
+            return None
+        known.update(asked)
         ends = {**{side: hosts.endpoint(side, facts) for side, facts in known.items()}, **probed}
         is_recent = {*probed, *seen} >= set(SIDES)
         if len(ends) < len(SIDES) or (is_recent and needs_all(self._steps.options, ends["source"], ends["dest"])):

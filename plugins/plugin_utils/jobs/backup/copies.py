@@ -187,9 +187,12 @@ def tell_repaired(place: str, repaired: Sequence[RepairedFile]) -> str:
     )
 
 
-def without_repaired(notes: Sequence[str]) -> list[str]:
-    """Return the notes of a run after which no damage is left, without those that an earlier check's damage made."""
-    return [one for one in notes if KNOWN_DAMAGE not in one]
+def without_repaired(notes: Sequence[str], of: str = "") -> list[str]:
+    """Return the notes of a run without that of known damage of a place, in which a repair has left none.
+
+    ``of`` begins the notes of a copy; those of the first repository begin with nothing.
+    """
+    return [one for one in notes if not one.startswith(of + KNOWN_DAMAGE)]
 
 
 def tell_wanted(place: str, wanted: Sequence[WantedContent], left: int) -> str:

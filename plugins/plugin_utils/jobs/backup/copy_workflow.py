@@ -141,7 +141,7 @@ class CopyWorkflow:
             if found.left:  # also damage that an earlier check has found
                 wanted = tell_wanted(self.state.place, found.wanted, found.left)
                 raise JobStopped(f"{reason}. {wanted}" if reason else wanted)
-            self.notes = without_repaired(self.notes)
+            self.notes = without_repaired(self.notes, self._told(""))
             self._keep_list((yield from stop_alone(self._ask(self.hosts, list={}))))
         except JobStopped as stopped:
             self._fail(str(stopped))

@@ -104,7 +104,9 @@ class RestoreDrill:
         finally:
             hosts.close()
         where = f"{self._settings.host}:{self._settings.path}, which has room for {format_bytes(scratch.room)}"
-        self._tell(f"{self._run['id']}: would practise a restore to {where}")
+        left = counted(scratch.removed, "scratch folder", "scratch folders")
+        more = f", and for more once {left} of earlier drills would be removed" if scratch.removed else ""
+        self._tell(f"{self._run['id']}: would practise a restore to {where}{more}")
 
     def restore(self, record: DrillRecord) -> Workflow:
         """Restore into a new scratch folder, and compare. Raises JobStopped.

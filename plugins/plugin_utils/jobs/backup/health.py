@@ -131,7 +131,8 @@ def _judge_one(
     elif failures:
         why = [*(f"{failure.step}: {failure.reason}" for failure in failures), *why]
         state = FAILED
-        only_drill = all(failure.step == "drill" for failure in failures)
+        is_made = bool(record and record.newest) and not (is_stale or (record and record.aside))
+        only_drill = is_made and all(failure.step == "drill" for failure in failures)
     return JobHealth(
         id=run["id"],
         host=run["host"],
@@ -176,7 +177,7 @@ _NEXT = {
 
 
 _NEXT_DRILL = (
-    "The backup itself was made. Fix what is named, and practise again: -e backup_only={id} -e backup_drill_only=true"
+    "Only the drill failed. Fix what is named, and practise again: -e backup_only={id} -e backup_drill_only=true"
 )
 _WAIT = "Wait for that run to end; what it makes is in its own report."
 

@@ -135,9 +135,11 @@ class RestoreWorkflow:
             if not must_predict(options.over, is_free, earlier if is_last else ""):
                 break
             # What is at the own place of a file is the user's, unless an earlier run has restored it.
-            if (earlier or is_last) and not self._would_change(target, found.kind, known):
-                known = {"probed": {}, "seen": source}  # the prediction was a job of the same transfer
-                break
+            if earlier or is_last:
+                if not self._would_change(target, found.kind, known):
+                    known = {"probed": {}, "seen": source}  # the prediction was a job of the same transfer
+                    break
+                looks = {}  # a prediction may take long, and what was seen before it is old
         else:
             raise refuse_occupied(host, target.occupies, found.kind)
         report, _unwritten = self._write(report)

@@ -205,3 +205,8 @@ def test_a_place_that_is_missing_or_has_no_room_is_refused(tmp_path, monkeypatch
         with pytest.raises(Refused, match="must stay free"):
             make_scratch(str(tmp_path), NAME, "mine", [], check=check)
     assert os.listdir(tmp_path) == []
+    monkeypatch.undo()
+    make_scratch(str(tmp_path), NAME, "mine", [])
+    monkeypatch.setattr(drill, "usable_room", lambda _total, _free: -5)
+    looked = make_scratch(str(tmp_path), f"{drill.PREFIX}new", "mine", [], check=True)
+    assert (looked.room, looked.removed, os.listdir(tmp_path)) == (0, [NAME], [NAME]), "its removal makes room"

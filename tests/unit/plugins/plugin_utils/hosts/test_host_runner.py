@@ -287,14 +287,14 @@ def test_the_engine_is_sent_again_to_a_host_that_lost_it(runner: Runner) -> None
     assert sent(made) == [False, True, False]
 
 
-def test_an_engine_that_is_another_than_was_remembered_is_sent_under_its_own_digest(
+def test_no_host_gets_an_engine_that_was_changed_while_this_ran(
     runner: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runner([1]).run({"do": "probe"})
-    monkeypatch.setattr(host_runner, "engine_digest", lambda: "of another")
+    monkeypatch.setattr(host_runner, "engine_digest", lambda: "of the collection when this began")
     made = runner([2])
-    assert (made.run({"do": "start"}), sent(made)) == ([2], [True])
-    assert runner()._known["engine"] == packed_engine().digest
+    with pytest.raises(HostFailed, match="the collection was changed on the control node"):
+        made.run({"do": "start"})
+    assert made._action.ask.call_args_list == []
 
 
 def test_a_host_that_cannot_keep_it_gets_it_each_time_and_is_not_asked_first(runner: Runner) -> None:

@@ -353,6 +353,16 @@ def test_a_transfer_that_runs_is_attached_to_although_the_hosts_were_asked_befor
     assert case.session().run(probed, seen)["attached"] and case.source.done == ["probe", "poll", COMPARED]
 
 
+@pytest.mark.parametrize("change", [{"job": {"running": True}}, {"fingerprint": None}])
+def test_where_another_job_was_seen_or_nothing_to_compare_with_hosts_are_probed(change: dict[str, Any]) -> None:
+    case = Case()
+    case.dest.facts = {**case.dest.facts, "path": path()}
+    probed, seen = answers(case, one="dest"), answers(case, one="source")
+    merged = {name: {**seen["source"][name], **one} if isinstance(one, dict) else one for name, one in change.items()}
+    case.session().run(probed, {"source": {**seen["source"], **merged}})
+    assert case.source.done == ["probe", f"drive({COMPARED})"]
+
+
 def test_a_destination_that_is_too_small_is_refused_before_anything_starts() -> None:
     case = Case()
     case.dest.facts = {**case.dest.facts, "path": path(free_bytes=3)}

@@ -185,10 +185,13 @@ def test_metrics_are_what_prometheus_reads():
             assert line.split()[3] == "gauge" and lines.count(line) == 1
 
 
-@pytest.mark.parametrize(("steps", "words"), [(["drill"], True), (["check", "drill"], False), (["check"], False)])
-def test_after_a_failed_drill_the_next_command_practises_alone(steps, words):
+@pytest.mark.parametrize(
+    ("steps", "later", "words"),
+    [(["drill"], 0, True), (["drill"], 5 * DAY, False), (["check", "drill"], 0, False), (["check"], 0, False)],
+)
+def test_after_a_failed_drill_the_next_command_practises_alone(steps, later, words):
     found = record(SAID, [StepFailure(step, "rot") for step in steps])
-    (entry,) = judge([RUN], [found], ["web1/data"], ["web1/data"], NOON)
+    (entry,) = judge([RUN], [found], ["web1/data"], ["web1/data"], NOON + later)
     assert entry.state == "failed" and "-e backup_only=web1/data" in entry.next
     assert ("-e backup_drill_only=true" in entry.next) == words
 

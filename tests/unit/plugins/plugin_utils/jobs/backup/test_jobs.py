@@ -91,6 +91,7 @@ def test_no_two_jobs_have_their_dumps_in_one_folder_of_a_client():
         ([job(repository=None)], ["repository is missing"]),
         ([job(repository={"host": "vault"})], ["repository is missing"]),
         ([job(repository={"host": "safe", "path": "/b"})], ["safe is not in the inventory"]),
+        ([job(repository={"host": 10, "path": "/b"})], ["10 is not in the inventory"]),
         ([job(repository={"host": "vault", "path": "backup"})], ["path backup is not absolute"]),
         ([job(host="vault", src="/srv")], ["lies inside /srv", "contain itself"]),
         ([job(host="vault", src="/")], ["lies inside /"]),

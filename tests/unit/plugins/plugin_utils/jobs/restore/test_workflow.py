@@ -297,7 +297,10 @@ def test_a_file_goes_to_its_own_place_where_that_is_free(
         *([(True, OWN)] if predicted else []),
         (False, OWN if is_own else BESIDE),
     ]
-    assert bench.executions[-1] == ["inspect_destination", "probe"] * 2, "both places are looked at in one execution"
+    looks = [one for one in bench.executions if one[0] == "inspect_destination"]
+    again = [["inspect_destination", "probe"]] * bool(predicted and not is_own)  # a prediction may take long
+    first = looks[-1 - len(again) :]
+    assert first == [["inspect_destination", "probe"] * 2, *again], "both places are looked at in one execution"
     # A prediction leaves traces of its job, so the host is probed again.
     source, dest = {"source": {"of": "source"}}, {"dest": {"of": "dest"}}
     both = {**source, **dest}
