@@ -25,10 +25,7 @@ from typing import NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.archives import build_archive
 
-from ..common.memory import Memory
-
 PACKAGE = "longhaul"  # its name in the archive
-_KIND = "engine"  # of what the control node remembers
 # Below module_utils: packages, and what jobs need of one that is for modules otherwise.
 _PARTS = (
     *("_core", "_model", "_tree", "_engine", "_methods", "_snapshot", "_migrate", "_benchmark", "_consistent", "_job"),
@@ -42,7 +39,7 @@ _DOCSTRING = re.compile(
     re.MULTILINE,
 )
 _COMMENT = re.compile(rb"""(?:^ *|  )#[^\n"']*$""", re.MULTILINE)  # with a quote it may be part of a string
-_MODULE_UTILS = Path(__file__).resolve().parents[2] / "module_utils"
+MODULE_UTILS = Path(__file__).resolve().parents[2] / "module_utils"
 _MAIN = f"""\
 # Copyright (c) 2026, the longhaul.fleet maintainers
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
@@ -68,7 +65,7 @@ def pack_engine() -> bytes:
     """
     files = {"__main__.py": _MAIN.encode(), f"{PACKAGE}/__init__.py": b""}
     for file in _sources():
-        name = os.path.relpath(file, _MODULE_UTILS)
+        name = os.path.relpath(file, MODULE_UTILS)
         is_map = os.path.basename(file) == "__init__.py"  # which tells people what is where, and holds no code
         files[f"{PACKAGE}/{name}"] = b"" if is_map else shorten(Path(file).read_bytes())
     return build_archive(files)
@@ -78,7 +75,7 @@ def _sources() -> list[str]:
     """Return the paths of the files that are packed."""
     found: list[str] = []
     for part in _PARTS:
-        place = os.path.join(_MODULE_UTILS, part)
+        place = os.path.join(MODULE_UTILS, part)
         if part.endswith(".py"):
             found += [os.path.join(os.path.dirname(place), "__init__.py"), place]
         for folder, _folders, names in os.walk(place):
@@ -106,26 +103,12 @@ class Packed(NamedTuple):
 
 @functools.lru_cache(maxsize=1)
 def packed_engine() -> Packed:
-    """Return the engine, packed once in a process, and remember its digest for ``engine_digest``."""
-    state = _state()  # before the files are read: of what changes meanwhile nothing is remembered
+    """Return the engine, packed once in a process."""
     packed = pack_engine()
-    digest = hashlib.sha224(packed).hexdigest()
-    Memory().keep(_KIND, str(_MODULE_UTILS), {state: digest})
-    return Packed(digest, base64.b64encode(packed).decode())
+    return Packed(hashlib.sha224(packed).hexdigest(), base64.b64encode(packed).decode())
 
 
-@functools.lru_cache(maxsize=1)
-def engine_digest() -> str:
-    """Return the digest of the engine, which is all that a host needs that keeps it.
-
-    It is packed for that only if a file of it has changed since it was packed the last time; ``preload`` has that done
-    before Ansible forks its workers.
-    """
-    digest = Memory().recall(_KIND, str(_MODULE_UTILS)).get(_state())
-    return digest if isinstance(digest, str) else packed_engine().digest
-
-
-def _state() -> str:
+def state_of_sources() -> str:
     """Return a digest of what changes whenever somebody writes or replaces a file that is packed, or what packs it."""
     found = hashlib.sha224(f"{sys.version}\0{zlib.ZLIB_RUNTIME_VERSION}".encode())
     for file in (__file__, *_sources()):

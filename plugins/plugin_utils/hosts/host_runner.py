@@ -33,7 +33,8 @@ from ..common.host_text import harmless
 from ..common.memory import Memory
 from ..common.units import format_bytes
 from .endpoint import is_reached_by_ssh
-from .engine import engine_digest, packed_engine
+from .engine import packed_engine
+from .engine_digest import engine_digest
 from .execution_retry import (
     LONG,
     PAUSE,

@@ -14,7 +14,7 @@ import contextlib
 import importlib
 
 from ..common.argument_spec import documented_options
-from .engine import engine_digest
+from .engine_digest import engine_digest
 
 _CERTIFICATES = (
     "cryptography.x509",

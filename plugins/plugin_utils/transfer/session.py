@@ -19,7 +19,7 @@ from ..common.host_text import harmless_data
 from ..common.memory import Memory
 from ..common.refusal import Refusal
 from ..hosts.endpoint import Endpoint
-from ..hosts.engine import engine_digest
+from ..hosts.engine_digest import engine_digest
 from ..hosts.host_runner import ControllerGone, HostFailed, HostRunner, LeaseLost
 from ..hosts.interruption import Interruption
 from ..hosts.trust import NONE

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.memory import Memory
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts import engine as made_here
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts import engine_digest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.engine import pack_engine, packed_engine
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.tools.pythons import find_pythons
@@ -46,15 +47,15 @@ def test_it_holds_what_its_steps_need_and_nothing_else():
 def test_it_is_packed_again_only_when_a_file_has_changed(tmp_path, monkeypatch):
     file, packed = tmp_path / "utils/_core/one.py", []
     file.parent.mkdir(parents=True)
-    monkeypatch.setattr(made_here, "_MODULE_UTILS", tmp_path / "utils")
+    monkeypatch.setattr(made_here, "MODULE_UTILS", tmp_path / "utils")
     monkeypatch.setattr(made_here, "_PARTS", ["_core"])
-    monkeypatch.setattr(made_here, "Memory", lambda: Memory(str(tmp_path / "memory")))
+    monkeypatch.setattr(engine_digest, "Memory", lambda: Memory(str(tmp_path / "memory")))
     monkeypatch.setattr(made_here, "pack_engine", lambda: packed.append(1) or file.read_bytes())
 
     def digest():
-        made_here.engine_digest.cache_clear()  # as in another process
+        engine_digest.engine_digest.cache_clear()  # as in another process
         made_here.packed_engine.cache_clear()
-        return made_here.engine_digest()
+        return engine_digest.engine_digest()
 
     try:
         found = []
@@ -68,7 +69,7 @@ def test_it_is_packed_again_only_when_a_file_has_changed(tmp_path, monkeypatch):
         record.write_text("{")
         assert digest() == found[3] and len(packed) == 5
     finally:
-        made_here.engine_digest.cache_clear()
+        engine_digest.engine_digest.cache_clear()
         made_here.packed_engine.cache_clear()
 
 
