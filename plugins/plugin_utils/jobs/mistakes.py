@@ -115,7 +115,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 def tell_unknown_host(host: str, known: Iterable[str]) -> str:
     """Return a clause about a host that the inventory does not have, with the one that is probably meant."""
-    likely = suggest_host(str(host), known) or "; its variables would say how to reach it"
+    likely = suggest_host(host, known) or "; its variables would say how to reach it"
     return f"{host} is not in the inventory{likely}"
 
 

@@ -230,7 +230,7 @@ def make_plan(
 
 
 def _is_short(verify: str, size: TreeSize | None) -> bool:
-    """Whether both trees can be compared in a moment. Holes are read as any other content."""
+    """Return True if both trees can be compared in a moment. Holes are read as any other content."""
     if size is None or not size["complete"]:
         return False
     return verify != "checksum" or size["apparent"] <= _READ_AT_ONCE

@@ -429,7 +429,7 @@ def _audit_job(run: Run, one: JobHealth, folder: FolderAnswer | None, is_read: b
         found.unread = "" if is_read else "the repository could not be read"
         return found
     times = [names.time_of(name) or 0 for name in folder.complete]
-    found.newest = _time_of([name for name in folder.complete if not is_future(_time_of([name]) or "", at)][-1:])
+    found.newest = _newest_of(folder, at)
     found.oldest = _time_of(folder.complete[:1])
     if one.state == ASIDE and not folder.aside:  # somebody has decided since the last run
         found.state = _state_without_aside(run, one, found.newest, seconds_of(at) or 0)
@@ -455,7 +455,7 @@ def _look_at_copy(copy: CopyState, job: JobAudit, folder: FolderAnswer | None, i
         return copy
     if folder is None or not folder.complete:
         return replace(copy, snapshots=0, newest=None, error=copy.error or "there is no snapshot")
-    newest = _time_of([name for name in folder.complete if not is_future(_time_of([name]) or "", at)][-1:])
+    newest = _newest_of(folder, at)
     lag = lag_of(seconds_of(job.newest), seconds_of(newest))
     now = replace(
         copy, snapshots=folder.complete_total, newest=newest, lag_seconds=lag, verified=folder.verified_newest
@@ -486,6 +486,11 @@ def _decisions_of(key: tuple[str, str, str], folder: FolderAnswer) -> list[Snaps
     for one in folder.decisions:
         one.repository, one.job = repository, f"{host}/{job}"
     return folder.decisions
+
+
+def _newest_of(folder: FolderAnswer, at: str) -> str | None:
+    """Return the time of the newest snapshot that is not of the future."""
+    return _time_of([name for name in folder.complete if not is_future(_time_of([name]) or "", at)][-1:])
 
 
 def _time_of(complete: Sequence[str]) -> str | None:

@@ -157,7 +157,7 @@ class CopyWorkflow:
         try:
             copy, first, client = yield Call(partial(self.hosts.identify, not known))
         except HostFailed as error:
-            raise _stopped(error) from error
+            raise stopped_by(error) from error
         problem = find_same_place(copy, first, client, others)
         if problem:
             raise JobStopped(f"{self.state.place}: {problem}")
@@ -286,7 +286,7 @@ class CopyWorkflow:
         try:
             answers = yield Call(partial(end.snapshots, wishes, self._check))
         except HostFailed as error:
-            raise _stopped(error) from error
+            raise stopped_by(error) from error
         for answer in answers.values():
             self.changed = self.changed or bool(answer["changed"])
             self.notes += [text if end is not self.hosts else self._told(text) for text in answer["warnings"]]
@@ -311,7 +311,8 @@ def _told(place: Repository) -> str:
     return f"{place['host']}:{place['path']}"
 
 
-def _stopped(error: HostFailed) -> JobStopped:
+def stopped_by(error: HostFailed, reason: str = "") -> JobStopped:
+    """Return what the failure of a host means for a job; ``reason`` is said in place of its own words."""
     if isinstance(error, FilesDamaged):
         return RepairableDamage(error.reason)
-    return JobStopped(str(error), error.unreachable, isinstance(error, (LeaseLost, RepositoryBusy)))
+    return JobStopped(reason or str(error), error.unreachable, isinstance(error, (LeaseLost, RepositoryBusy)))

@@ -47,10 +47,10 @@ from ..source_changes import tell_changes
 from ..workflow import JobStopped, Transfer, hook_to_end, retry, stop_alone, transfer_again, transfer_to_end
 from .consistent import prepare, undo
 from .copies import RepairedFile, tell_wanted, without_repaired
-from .copy_workflow import CopyWorkflow, MakeTransfer, RepairableDamage
+from .copy_workflow import CopyWorkflow, MakeTransfer, RepairableDamage, stopped_by
 from .drill import fill_in_folder, is_due
 from .drill_run import RestoreDrill
-from .hosts import BackupHosts, FilesDamaged, Filling, RepositoryBusy
+from .hosts import BackupHosts, Filling
 from .jobs import Run, Source
 from .state import (
     HOOKS_AFTER,
@@ -598,9 +598,7 @@ class BackupWorkflow:
         except HostFailed as error:
             host = self._run["repository"]["host"]
             reason = f"{host} cannot be reached: {error.reason}" if error.unreachable else error.reason
-            is_held = isinstance(error, (LeaseLost, RepositoryBusy))
-            kind = RepairableDamage if isinstance(error, FilesDamaged) else JobStopped
-            raise kind(reason, error.unreachable, is_held) from error
+            raise stopped_by(error, reason) from error
         self._keep(answers)
 
     def _keep(self, answers: Mapping[str, Mapping[str, Any]]) -> None:

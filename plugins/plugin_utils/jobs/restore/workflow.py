@@ -77,7 +77,7 @@ class _Look(NamedTuple):
 
 
 class _Known(TypedDict):
-    """What is known of both hosts before a transfer begins; see Session.begin."""
+    """The facts about both hosts that a transfer begins with; see Session.begin."""
 
     probed: Answers
     seen: Answers
