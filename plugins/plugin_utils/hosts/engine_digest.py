@@ -29,3 +29,8 @@ def engine_digest() -> str:
     digest = engine.packed_engine().digest
     memory.keep(_KIND, place, {state: digest})
     return digest
+
+
+def forget_digest() -> None:
+    """Have the next run pack the engine, and remember its digest anew."""
+    Memory().keep(_KIND, str(engine.MODULE_UTILS), {})

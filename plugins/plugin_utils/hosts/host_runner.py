@@ -34,7 +34,7 @@ from ..common.memory import Memory
 from ..common.units import format_bytes
 from .endpoint import is_reached_by_ssh
 from .engine import packed_engine
-from .engine_digest import engine_digest
+from .engine_digest import engine_digest, forget_digest
 from .execution_retry import (
     LONG,
     PAUSE,
@@ -400,6 +400,7 @@ class HostRunner:
             # No step was done: what it kept is gone, or may have been written by somebody else.
         engine = packed_engine()
         if engine.digest != engine_digest():
+            forget_digest()  # a wrong record would end each run
             raise HostFailed(
                 "the collection was changed on the control node while this ran, and this host would get the new one. "
                 "Run it again: it goes on from here",

@@ -68,6 +68,8 @@ def test_it_is_packed_again_only_when_a_file_has_changed(tmp_path, monkeypatch):
         (record,) = (tmp_path / "memory").glob("engine-*.json")
         record.write_text("{")
         assert digest() == found[3] and len(packed) == 5
+        engine_digest.forget_digest()
+        assert digest() == found[3] and len(packed) == 6
     finally:
         engine_digest.engine_digest.cache_clear()
         made_here.packed_engine.cache_clear()

@@ -291,10 +291,12 @@ def test_no_host_gets_an_engine_that_was_changed_while_this_ran(
     runner: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_runner, "engine_digest", lambda: "of the collection when this began")
+    forgotten: list[bool] = []
+    monkeypatch.setattr(host_runner, "forget_digest", lambda: forgotten.append(True))
     made = runner([2])
     with pytest.raises(HostFailed, match="the collection was changed on the control node"):
         made.run({"do": "start"})
-    assert made._action.ask.call_args_list == []
+    assert made._action.ask.call_args_list == [] and forgotten == [True]
 
 
 def test_a_host_that_cannot_keep_it_gets_it_each_time_and_is_not_asked_first(runner: Runner) -> None:
