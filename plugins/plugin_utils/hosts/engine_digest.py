@@ -32,5 +32,5 @@ def engine_digest() -> str:
 
 
 def forget_digest() -> None:
-    """Have the next run pack the engine, and remember its digest anew."""
+    """Have the next run pack the engine, and remember its digest again."""
     Memory().keep(_KIND, str(engine.MODULE_UTILS), {})
