@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 import subprocess
 import time
@@ -82,6 +83,7 @@ def test_postgresql_and_sqlite_in_use(hosts: Testbed, backups: Backups, tmp_path
         assert sqlite3.connect(tmp_path / "copy.db").execute("SELECT x FROM t").fetchone() == (7,)
         assert copy.stat().st_uid == 4321
         load(backups, "postgresql", server)
+        drill(hosts, backups, "postgresql", server)
 
         # A server that refuses: the backup fails with its words, and nothing is half done.
         backups.jobs = [backups.job("data", consistent=[{"postgresql": {"socket": "/data/nowhere"}}])]
@@ -108,6 +110,39 @@ def load(backups: Backups, kind: str, server: DatabaseServer) -> dict[str, Any]:
     return given
 
 
+def drill(bed: Testbed, backups: Backups, kind: str, server: DatabaseServer) -> None:
+    """Practise a restore whose validation looks at the loaded database, and one of which it fails."""
+    (bed.root("alpha") / "data/drills").mkdir()
+    databases = {"postgresql": "SELECT datname FROM pg_database", "mariadb": "SHOW DATABASES"}[kind]
+    first = {"postgresql": "postgres", "mariadb": "mysql"}[kind]
+    before = sorted(server.sql(first, databases).split("\n"))
+    query = shlex.join([*server.client, f"{{{kind}:shop}}"])
+    asked = {"databases": ["shop"], "socket": server.socket}
+    options: dict[str, Any] = {
+        "share": "1/200",
+        "into": {"host": "client", "path": "/data/drills"},
+        "load": [{kind: asked}],
+    }
+
+    def validate(rows: int) -> dict[str, Any]:
+        said = f"test \"$(echo '{SUMS}' | {query} | cut -f1)\" = {rows}"
+        return {**options, "validate": {"command": ["sh", "-c", said]}}
+
+    made = backups.run(backup_drill=validate(2 * ROWS), backup_drill_only=True)
+    found = backups.record()["drill"]
+    assert found["validated"] and found["databases"] == 1 and found["succeeded"], found
+    assert "1 database loaded in" in made.output
+    assert sorted(server.sql(first, databases).split("\n")) == before and left(bed) == []
+    said = backups.run_into_failure(backup_drill=validate(7), backup_drill_only=True)
+    assert "the validation of what was restored" in said
+    assert sorted(server.sql(first, databases).split("\n")) == before and left(bed) == []
+    options["load"] = [{kind: {**asked, "databases": ["nothing"]}}]
+    said = backups.run_into_failure(backup_drill=validate(7), backup_drill_only=True)
+    assert "there is no dump nothing" in said.replace("\n", " ")
+    assert sorted(server.sql(first, databases).split("\n")) == before and left(bed) == []
+    assert f"kept in {backups.record()['drill']['path']}/data on alpha" in said.replace("\n", " ")
+
+
 @pytest.mark.long
 def test_mariadb_in_use(hosts: Testbed, backups: Backups) -> None:
     with mariadb(hosts, "alpha") as server:
@@ -121,6 +156,7 @@ def test_mariadb_in_use(hosts: Testbed, backups: Backups) -> None:
             assert int(server.sql("shop", MOVED)) > int(before) >= 100 * ROWS
         assert left(hosts) == []
         given = load(backups, "mariadb", server)
+        drill(hosts, backups, "mariadb", server)
         again = backups.playbooks.run("longhaul.fleet.restore", **given)
         assert again.rc and "the database 'new shop' exists already" in again.output.replace("\n", " ")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from typing import Collection
+from typing import Callable, Collection, Sequence
 
 from .._core.errors import TransferFailed
 from .dump_folder import DumpFolder, file_name
@@ -103,13 +103,28 @@ class MariadbLoader:
         """Remove a database that was created here."""
         self._run([f"--execute=DROP DATABASE IF EXISTS {_quoted(name)}"], f"removing the MariaDB database {name}")
 
-    def load(self, dump: int, name: str) -> None:
-        """Load an open dump into a database. The commands of the client in it, such as for a shell, are not run."""
-        self._run([*_ONLY_SQL, f"--database={name}"], f"loading the MariaDB database {name}", dump)
+    def places(self) -> Sequence[str]:
+        """Return the folders in which the server writes."""
+        options = ["--batch", "--skip-column-names", "--raw", "--execute=SELECT @@datadir"]
+        argv = [require_program("mariadb", "mysql"), *self._server, *options]
+        return [os.fsdecode(ask_program(argv, self._account, "asking MariaDB for its folder")).rstrip("\n")]
 
-    def _run(self, options: list[str], what: str, stdin: int = subprocess.DEVNULL) -> None:
+    def load(self, dump: int, name: str, look: Callable[[], None] | None = None) -> None:
+        """Load an open dump into a database. ``look`` is called meanwhile, and may end it.
+
+        The commands of the client in the dump, such as for a shell, are not run.
+        """
+        self._run([*_ONLY_SQL, f"--database={name}"], f"loading the MariaDB database {name}", dump, look)
+
+    def _run(
+        self,
+        options: list[str],
+        what: str,
+        stdin: int = subprocess.DEVNULL,
+        look: Callable[[], None] | None = None,
+    ) -> None:
         argv = [require_program("mariadb", "mysql"), *self._server, "--batch", *options]
-        run_program([*argv, "--default-character-set=utf8mb4"], self._account, what, stdin=stdin)
+        run_program([*argv, "--default-character-set=utf8mb4"], self._account, what, stdin=stdin, look=look)
 
 
 def _quoted(name: str) -> str:

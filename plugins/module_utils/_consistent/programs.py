@@ -11,7 +11,7 @@ import pwd
 import subprocess
 import tempfile
 from functools import partial
-from typing import Mapping, NamedTuple, Sequence
+from typing import Callable, Mapping, NamedTuple, Sequence
 
 from .._core import subprocesses
 from .._core.errors import TransferFailed
@@ -19,6 +19,7 @@ from .._core.errors import TransferFailed
 _LONGEST = 1500  # characters of what a program said; its last words count
 _MOST_ANSWER = 16 << 20  # bytes of the answer to a question
 _LAST = 10.0  # seconds for a program that was asked to end
+_LOOK = 0.5  # seconds between two looks at what a program does
 
 
 class Account(NamedTuple):
@@ -85,10 +86,12 @@ def run_program(
     stdout: int = subprocess.DEVNULL,
     cwd: str | int = "/",
     variables: Mapping[str, str] | None = None,
+    look: Callable[[], None] | None = None,
 ) -> None:
     """Run a program to its end, as a user. Raises TransferFailed with what it said if its exit code is not 0.
 
-    ``what`` it does is told then. The program ends with this call, however that ends.
+    ``what`` it does is told then. The program ends with this call, however that ends: also if ``look``, which is called
+    while it runs, raises an error.
     """
     with tempfile.TemporaryFile() as errors:
         try:
@@ -104,7 +107,7 @@ def run_program(
         except (OSError, subprocess.SubprocessError) as error:
             raise TransferFailed(f"{what} failed: {argv[0]} cannot be run as {account.name}: {error}") from error
         try:
-            code = process.wait()
+            code = process.wait() if look is None else _wait(process, look)
         except BaseException:
             process.terminate()
             subprocesses.end(process, _LAST)
@@ -112,6 +115,15 @@ def run_program(
         if code:
             said = _last_words(errors.fileno()) or f"{os.path.basename(argv[0])} said nothing (exit code {code})"
             raise TransferFailed(f"{what} failed: {said}")
+
+
+def _wait(process: subprocess.Popen[bytes], look: Callable[[], None]) -> int:
+    while True:
+        look()
+        try:
+            return process.wait(_LOOK)
+        except subprocess.TimeoutExpired:
+            continue
 
 
 def ask_program(argv: Sequence[str], account: Account, what: str, variables: Mapping[str, str] | None = None) -> bytes:

@@ -6,9 +6,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Mapping, NamedTuple, Sequence, Union
 
 from .._core.json_shape import WrongShape, as_object, list_of, member, number, texts
+
+_SCRATCH = re.compile(r"longhaul_drill_[0-9a-f]{16}")
 
 
 class DumpPlace(NamedTuple):
@@ -76,6 +79,8 @@ class DumpLoad(NamedTuple):
     folder: str  # that was restored, absolute: that of the dumps, or one in which it is under its usual name
     databases: Mapping[str, str]  # new names by those of the dumps; empty: all dumps
     suffix: str  # of the new names, where databases is empty
+    scratch: str  # what the names of databases begin with that go again when the job ends; empty: all stay
+    hold: float  # seconds after which such databases go without being asked
     over: bool  # databases that exist are loaded over
     owners: bool  # owners and privileges, too, whose roles must exist
     user: str
@@ -92,11 +97,18 @@ def parse_load(value: object) -> DumpLoad:
         raise WrongShape(f"there are no dumps of kind {kind!r:.40} in this version of the engine")
     if not all(isinstance(name, str) and isinstance(new, str) and name and new for name, new in databases.items()):
         raise WrongShape("databases has a name that is no text")
+    scratch = member(values, "scratch", str)
+    if scratch and not (
+        _SCRATCH.fullmatch(scratch) and all(new.startswith(f"{scratch}_") for new in databases.values())
+    ):
+        raise WrongShape("scratch databases have other names")
     return DumpLoad(
         kind,
         _absolute(values, "folder"),
         databases,
         member(values, "suffix", str),
+        scratch,
+        number(values, "hold"),
         member(values, "over", bool),
         member(values, "owners", bool),
         member(values, "user", str),

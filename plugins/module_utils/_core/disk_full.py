@@ -15,6 +15,7 @@ from .errors import TransferFailed
 from .files import nearest_existing
 
 FULL = (errno.ENOSPC, errno.EDQUOT)  # no space, no inodes, or no quota
+_MARGIN, _MARGIN_SHARE = 1 << 30, 10  # bytes that stay free, or this part of the file system if that is less
 
 
 class DiskRoom(NamedTuple):
@@ -37,6 +38,11 @@ def find_room(place: str | bytes | int) -> DiskRoom:
         free_inodes=found.f_favail if found.f_files else None,
         is_read_only=bool(found.f_flag & os.ST_RDONLY),
     )
+
+
+def usable_room(total: int, free: int) -> int:
+    """Return how many of the ``free`` bytes of a file system may be used for what is soon removed again. Pure."""
+    return free - min(_MARGIN, total // _MARGIN_SHARE)
 
 
 def no_room(error: OSError, path: str) -> str:

@@ -307,7 +307,14 @@ def _choose_share(step: steps.ChooseShare, _given: StepContext) -> Mapping[str, 
     try:
         with Series(repository, host, job) as series:
             found = choose_share(
-                series, step["which"], step["seed"], (count, of), step["room"], step["entries"], int(time.time())
+                series,
+                step["which"],
+                step["seed"],
+                (count, of),
+                step["room"],
+                step["entries"],
+                int(time.time()),
+                step["always"],
             )
     except Refused as refused:
         return {"refused": str(refused)}

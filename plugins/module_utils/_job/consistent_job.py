@@ -15,7 +15,7 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from .._consistent.load import load_dumps
+from .._consistent.load import drop_scratch, load_dumps
 from .._consistent.made import MadeList
 from .._consistent.preparation import prepare
 from .._consistent.request import ConsistentRequest, parse_consistent, parse_load
@@ -70,7 +70,11 @@ def run_consistent(folder: JobFolder, _secrets: dict[str, str], reporter: Report
 
 
 def run_load(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) -> int:
-    """Be the job that loads dumps that were restored; return the exit code."""
+    """Be the job that loads dumps that were restored; return the exit code.
+
+    With scratch databases its state is serving once they are loaded, and they go when it is told to stop, or after a
+    while.
+    """
     try:
         asked = parse_load(as_object(folder.request, "the request").get("load"))
     except WrongShape as error:
@@ -78,10 +82,25 @@ def run_load(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) ->
     signal.signal(signal.SIGTERM, _stop)
     reporter.progress.phase = "loading dumps"
     reporter.set(state="running")
+    failure, is_loaded = "", False
     try:
         load_dumps(asked, reporter.progress)
+        is_loaded = True
+        if asked.scratch:
+            reporter.set(state="serving")
+            time.sleep(asked.hold)
     except _StopRequest:
-        raise TransferFailed("loading the dumps was stopped") from None
+        failure = "" if is_loaded else "loading the dumps was stopped"
+    except TransferFailed as error:
+        failure = str(error)
+    if asked.scratch:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        try:
+            drop_scratch(asked)
+        except TransferFailed as error:
+            failure = ". ".join([*([failure] if failure else []), f"not all databases of the drill are gone: {error}"])
+    if failure:
+        raise TransferFailed(failure)
     reporter.set(state="finished")
     return 0
 

@@ -182,6 +182,7 @@ if TYPE_CHECKING:
         share: list[int]  # how many of how many parts
         room: int  # bytes
         entries: int  # that can be made
+        always: list[str]  # folders of the tree, all files of which are chosen, too
 
     class _MayCompare(TypedDict, total=False):
         avoid: list[str]  # make: repositories and sources on this host
@@ -264,7 +265,15 @@ _MEMBERS: Mapping[str, Mapping[str, type]] = {
     "snapshot": {"action": str, "place": list, "options": dict},
     "inspect_snapshot": {"place": list, "name": str, "path": str, "level": str},
     "inspect_destination": {"repository": str, "dest": str, "occupies": str},
-    "choose_share": {"place": list, "which": str, "seed": str, "share": list, "room": int, "entries": int},
+    "choose_share": {
+        "place": list,
+        "which": str,
+        "seed": str,
+        "share": list,
+        "room": int,
+        "entries": int,
+        "always": list,
+    },
     "scratch": {"act": str, "place": str, "name": str, "owner": str},
     "quick_digest": {"request": dict, "then": list},
     "look_up_owners": {"counted": dict},

@@ -22,7 +22,7 @@ import stat
 import time
 from typing import Iterator, Mapping, NamedTuple, Sequence
 
-from .._core.disk_full import find_room
+from .._core.disk_full import find_room, usable_room
 from .._core.json_shape import as_object, member
 from .._model.entry import REGULAR, SYMLINK
 from .._model.entry_codec import ManifestError
@@ -47,7 +47,6 @@ NEWEST, RANDOM = "newest", "random"  # snapshots to choose
 _MARKER = ".longhaul-drill.json"
 _OLD = 86400  # seconds, after which nobody is about to put a marker into an empty scratch folder
 _BLOCK = 4096  # bytes that each entry may take besides its contents
-_MARGIN, _MARGIN_SHARE = 1 << 30, 10  # bytes that stay free, or this part of the file system if that is less
 
 
 class Choice(NamedTuple):
@@ -74,12 +73,20 @@ class ScratchFolder(NamedTuple):
 
 
 def choose_share(
-    series: Series, which: str, seed: str, share: tuple[int, int], room: int, entries: int, now: int
+    series: Series,
+    which: str,
+    seed: str,
+    share: tuple[int, int],
+    room: int,
+    entries: int,
+    now: int,
+    always: Sequence[str] = (),
 ) -> Choice:
     """Choose files of a snapshot at random: ``share[0]`` of ``share[1]``, at least one, as far as there is room.
 
-    ``which`` is NEWEST or RANDOM. ``room`` is in bytes, and ``entries`` says how many entries can be made. Raises
-    Refused if nothing can be chosen, and for a snapshot that is damaged.
+    ``which`` is NEWEST or RANDOM. ``room`` is in bytes, and ``entries`` says how many entries can be made. All files in
+    the folders ``always`` are chosen, too. Raises Refused if nothing can be chosen, if there is no room for these, and
+    for a snapshot that is damaged.
     """
     name = _choose_snapshot(series, which, seed, now)
     try:
@@ -92,12 +99,15 @@ def choose_share(
             raise Refused("; ".join(f"{name}: {problem.detail}" for problem in report.problems.values()))
         try:
             with snapshot.manifest() as manifest:
-                files = _Files(seed)
+                files = _Files(seed, [os.fsencode(folder) for folder in always])
                 drawn = heapq.nsmallest(MOST_FILES, files.draw(manifest.records()))
-            wanted = max(1, -(-files.count * share[0] // share[1]))
-            chosen = _fit([(path, size) for _drawn, path, size in drawn[:wanted]], room, entries)
+            others = files.count - len(files.always)
+            wanted = max(1, -(-others * share[0] // share[1])) if others or not always else 0
+            _require_always(name, files, always, room, entries)
+            chosen = _fit([*files.always, *((path, size) for _drawn, path, size in drawn[:wanted])], room, entries)
             if not chosen:
                 raise _nothing_chosen(name, drawn, room)
+            wanted += len(files.always)
             with snapshot.manifest() as manifest:
                 packed = _pack(manifest, chosen)
         except ManifestError as error:
@@ -118,9 +128,10 @@ def _choose_snapshot(series: Series, which: str, seed: str, now: int) -> str:
 class _Files:
     """The files of a manifest that a drill may restore, in the order in which a seed draws them."""
 
-    def __init__(self, seed: str) -> None:
-        self._seed = seed.encode()
+    def __init__(self, seed: str, folders: Sequence[bytes]) -> None:
+        self._seed, self._folders = seed.encode(), folders
         self.count = self.bytes = 0
+        self.always: list[tuple[bytes, int]] = []  # the files in these folders, with their sizes
 
     def draw(self, records: Iterator[EntryRecord]) -> Iterator[tuple[bytes, bytes, int]]:
         """Yield for each file its place, its path and its size. Names must be text, as rules of a transfer are."""
@@ -133,7 +144,26 @@ class _Files:
             self.bytes += size
             with contextlib.suppress(UnicodeDecodeError):
                 entry.path.decode()
+                if any(entry.path.startswith(folder + b"/") for folder in self._folders):
+                    if len(self.always) <= MOST_FILES:
+                        self.always.append((entry.path, size))
+                    continue
                 yield hashlib.blake2b(entry.path, key=self._seed, digest_size=8).digest(), entry.path, size
+
+
+def _require_always(name: str, files: _Files, folders: Sequence[str], room: int, entries: int) -> None:
+    """Raise Refused unless each of these folders has a file, and there is room for all of them."""
+    for folder in map(os.fsencode, folders):
+        if not any(path.startswith(folder + b"/") for path, _size in files.always):
+            raise Refused(
+                f"{name} has no file in {os.fsdecode(folder)}, so there is nothing to load. It was made without these "
+                "dumps: drill the newest snapshot, or take load out"
+            )
+    if len(files.always) > MOST_FILES or len(_fit(files.always, room, entries)) < len(files.always):
+        raise Refused(
+            f"{name} has {sum(size for _path, size in files.always)} bytes of dumps to load, and the scratch folder "
+            f"has room for {room} bytes. Make room there, or name another folder (into)"
+        )
 
 
 def _fit(files: Sequence[tuple[bytes, int]], room: int, entries: int) -> dict[bytes, int]:
@@ -182,11 +212,6 @@ def _pack(manifest: ManifestReader, chosen: Mapping[bytes, int]) -> bytes:
 
 
 # The host that receives the files
-
-
-def usable_room(total: int, free: int) -> int:
-    """Return how many of the ``free`` bytes of a file system a drill may use. Pure."""
-    return free - min(_MARGIN, total // _MARGIN_SHARE)
 
 
 def make_scratch(place: str, name: str, owner: str, avoid: Sequence[str], *, check: bool = False) -> ScratchFolder:

@@ -103,6 +103,20 @@ def find_dump_folders(preparation: Preparation) -> list[str]:
     return [str(source["into"]) for source in preparation.sources if source["kind"] != "btrfs"]
 
 
+def dumps_in_tree(preparation: Preparation | None, parts: Mapping[str, str]) -> Mapping[str, list[str]]:
+    """Return the folders of dumps in the tree of a snapshot, by kind. Pure.
+
+    ``parts`` are the folders of that tree by the path of the client whose contents go there.
+    """
+    found: dict[str, list[str]] = {}
+    for source in preparation.sources if preparation else ():
+        if source["kind"] != "btrfs":
+            root, into = str(source["root"]), str(source["into"])
+            folder = os.path.normpath(os.path.join(parts[root], os.path.relpath(into, root)))
+            found.setdefault(str(source["kind"]), []).append(folder)
+    return found
+
+
 def _entries(job: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """Return the entries of ``consistent`` with their types: a text such as "no" is no, and one name is a list."""
     option = spec_of_role("backup")["backup_jobs"]["options"]["consistent"]
@@ -255,36 +269,44 @@ def prepare(
     if status.alive and status.state == "serving" and not status.idle:
         tell("the run before has prepared the sources, and its transfer reads them: they are used on")
         return ""
-    end = steps.end(preparation.folder)
-    status = yield Call(lambda: _ask(runner, *end, preparation.start(repository))[-1])
-    pauses = iter(_PAUSES)
-    while status.alive and status.state != "serving":
-        yield Pause(next(pauses, _PAUSES[-1]))
-        status = yield Call(lambda: _ask(runner, preparation.poll)[0])
+    status = yield from start_holder(runner, preparation.folder, preparation.start(repository))
     if status.alive:
         done = status.progress
         tell(f"prepared consistent sources: {done.files_done} in {done.bytes_done / 2**20:.1f} MiB")
         return ""
-    return _tell(status.failure or f"the job that prepares the sources has {status.state}")
+    return tell_failure(status.failure or f"the job that prepares the sources has {status.state}")
 
 
-class UndoResult(NamedTuple):
-    """The end of what was prepared."""
+def start_holder(runner: HostRunner, folder: JobKey, start: Start) -> Generator[Any, Any, Status]:
+    """Start a job that holds something until it is ended, after what an earlier one has left of it is undone.
+
+    Return its status once it serves, or has ended. Raises HostFailed.
+    """
+    status: Status = yield Call(lambda: _ask(runner, *steps.end(folder), start)[-1])
+    pauses = iter(_PAUSES)
+    while status.alive and status.state != "serving":
+        yield Pause(next(pauses, _PAUSES[-1]))
+        status = yield Call(lambda: _ask(runner, steps.poll(folder, 0.0))[0])
+    return status
+
+
+class HolderEnd(NamedTuple):
+    """The end of what a job held."""
 
     was_held: bool  # up to this moment
     failure: str  # what could not be removed
 
 
-def undo(preparation: Preparation, runner: HostRunner) -> UndoResult:
-    """Have the client undo what it has prepared. Raises HostFailed."""
-    before, after = _ask(runner, preparation.poll, *steps.end(preparation.folder))[:2]
+def end_holder(runner: HostRunner, folder: JobKey) -> HolderEnd:
+    """Have a host end a job that holds something, and undo that. Raises HostFailed."""
+    before, after = _ask(runner, steps.poll(folder, 0.0), *steps.end(folder))[:2]
     is_new = before.alive or after.failure != before.failure  # an earlier one was told when it failed
-    failure = _tell(after.failure) if is_new and after.state == "failed" else ""
-    return UndoResult(before.alive and before.state == "serving", failure)
+    failure = tell_failure(after.failure) if is_new and after.state == "failed" else ""
+    return HolderEnd(before.alive and before.state == "serving", failure)
 
 
-def _tell(said: str) -> str:
-    """Return what a client says as one line for people, of a bounded length."""
+def tell_failure(said: str) -> str:
+    """Return what a host says as one line for people, of a bounded length."""
     return one_line(said)[:_LONGEST]
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import io
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,7 +23,10 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.drill imp
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.manifest import ManifestReader
 
+from ...common.argument_spec import spec_of_role
 from ...common.units import format_bytes, seconds_of, short_time
+from ..dump_loads import KINDS, server_of
+from ..mistakes import convert, explain_kinds
 from ..snapshot_answers import ShownProblem, parse_problems
 
 EVERY, SHARE = "7d", "1/200"
@@ -30,6 +34,15 @@ _SLACK = 3600  # seconds that a drill may be early: runs of a schedule do not be
 _SHOWN = 5  # problems in a message
 _LARGEST = 1 << 63
 _MOST_ENTRIES = 50 * MOST_FILES  # files and the directories above them
+
+
+class DumpsToLoad(NamedTuple):
+    """Dumps of one kind that a drill loads into scratch databases."""
+
+    folder: str  # in the snapshot's tree
+    databases: Sequence[str]  # empty: all
+    owners: bool
+    server: Mapping[str, object]  # that loads them, as the host takes it
 
 
 class DrillSettings(NamedTuple):
@@ -41,12 +54,16 @@ class DrillSettings(NamedTuple):
     host: str  # of the inventory, which receives the files
     path: str  # the folder there in which scratch folders are made
     validate: Mapping[str, Any]  # a hook as the user wrote it; empty: none
+    load: Sequence[DumpsToLoad] = ()
 
 
-def read_drill(written: Mapping[str, Any] | None, client: str, repository: str) -> DrillSettings | None:
+def read_drill(
+    written: Mapping[str, Any] | None, client: str, repository: str, dumps: Mapping[str, Sequence[str]]
+) -> DrillSettings | None:
     """Return the drills that a user asked for, None if there are none. Raises Refused.
 
-    ``client`` and ``repository`` are the hosts of the backup.
+    ``client`` and ``repository`` are the hosts of the backup, and ``dumps`` the folders of its dumps in the snapshot's
+    tree, by kind.
     """
     if not written:
         return None
@@ -65,6 +82,10 @@ def read_drill(written: Mapping[str, Any] | None, client: str, repository: str) 
         raise Refused(f"the share '{written.get('share')}' of drill cannot be read: write 1/200 or 1/1") from None
     sides = {"client": client, "repository": repository}
     host = str(into["host"])
+    option = spec_of_role("backup")["backup_jobs"]["options"]["drill"]["options"]["load"]
+    load = [_read_load(one, dumps) for one in convert(written.get("load") or (), option)]
+    if len({one.server["kind"] for one in load}) < len(load):
+        raise Refused("load of drill names one kind twice: give one entry of each kind")
     return DrillSettings(
         every,
         share,
@@ -72,18 +93,53 @@ def read_drill(written: Mapping[str, Any] | None, client: str, repository: str) 
         sides.get(host, host),
         os.path.normpath(path),
         dict(written.get("validate") or {}),
+        load,
     )
 
 
-def fill_in_folder(hook: Mapping[str, Any], folder: str) -> Mapping[str, Any]:
-    """Return a hook in whose command, or arguments of a module, ``{folder}`` is the path of the restored tree."""
+def _read_load(written: Mapping[str, Any], dumps: Mapping[str, Sequence[str]]) -> DumpsToLoad:
+    """Return an entry of ``load``. Raises Refused."""
+    if mistake := explain_kinds(written, KINDS, "load of drill"):
+        raise Refused(mistake)
+    ((kind, options),) = written.items()
+    folders = dumps.get(kind, ())
+    if len(folders) != 1:
+        has = f"has {len(folders)} entries {kind}, and a drill loads those of one" if folders else f"has no {kind}"
+        raise Refused(f"load of drill names {kind}, and consistent of the job {has}")
+    return DumpsToLoad(
+        folders[0], options.get("databases") or (), options.get("owners") or False, server_of(kind, options)
+    )
+
+
+def scratch_name(owner: str) -> str:
+    """Return what the names of all databases begin with that drills of this owner make. Pure."""
+    return f"longhaul_drill_{owner[:16]}"
+
+
+def name_databases(settings: DrillSettings, owner: str) -> dict[str, dict[str, str]]:
+    """Return the scratch databases by kind and by the name of the one that was dumped, of all that are named. Pure."""
+    scratch = scratch_name(owner)
+    return {
+        str(one.server["kind"]): {name: f"{scratch}_{number}" for number, name in enumerate(one.databases)}
+        for one in settings.load
+        if one.databases
+    }
+
+
+def fill_in(hook: Mapping[str, Any], folder: str, databases: Mapping[str, Mapping[str, str]]) -> Mapping[str, Any]:
+    """Return a hook in whose command, or arguments of a module, names in braces are replaced.
+
+    ``{folder}`` is the path of the restored tree, and ``{postgresql:shop}`` the scratch database of shop.
+    """
+    words = {f"{{{kind}:{name}}}": new for kind, named in databases.items() for name, new in named.items()}
+    words["{folder}"] = folder
 
     def fill(value: object) -> object:
         if isinstance(value, Mapping):
             return {name: fill(one) for name, one in value.items()}
         if isinstance(value, (list, tuple)):
             return [fill(one) for one in value]
-        return value.replace("{folder}", folder) if isinstance(value, str) else value
+        return _replace_words(value, words) if isinstance(value, str) else value
 
     filled: dict[str, Any] = {}
     if hook.get("command"):
@@ -91,6 +147,11 @@ def fill_in_folder(hook: Mapping[str, Any], folder: str) -> Mapping[str, Any]:
     if hook.get("args"):
         filled["args"] = {name: fill(value) for name, value in hook["args"].items()}
     return {**hook, **filled}
+
+
+def _replace_words(text: str, words: Mapping[str, str]) -> str:
+    """Return a text in which each of these words is another one; what was put in is not looked at again. Pure."""
+    return re.sub("|".join(map(re.escape, words)), lambda found: words[found[0]], text)
 
 
 @dataclass
@@ -109,6 +170,8 @@ class DrillRecord:
     is_cut: bool = False  # for lack of room, or since there are too many files
     seconds: float = 0  # of the transfer
     restored: bool = False  # all is there, and as the manifest says
+    databases: int = 0  # that were loaded from dumps
+    load_seconds: float = 0
     validated: bool = False  # by the user's own check
     failure: str = ""  # why it failed; empty if it did not
     kept: bool = False  # the scratch folder is still there
@@ -167,7 +230,8 @@ def tell_drill(drill: DrillRecord) -> str:
     if drill.failure:
         return f"drill failed: {drill.failure}"
     took = f"{counted(drill.files, 'file', 'files')}, {format_bytes(drill.bytes)}, of {drill.snapshot}"
-    proven = "as the manifest says" + (", validated" if drill.validated else "")
+    loaded = f", {counted(drill.databases, 'database', 'databases')} loaded in {drill.load_seconds:.1f} s"
+    proven = "as the manifest says" + (loaded if drill.databases else "") + (", validated" if drill.validated else "")
     seconds = seconds_for_all(drill)
     everything = f"; {tell_all(drill, seconds)}" if seconds is not None else ""
     return f"drill: restored {took} to {where} in {drill.seconds:.1f} s, {proven}{everything}"

@@ -8,7 +8,8 @@ make       make a scratch folder, and remove what earlier drills of this job lef
 choose     the repository host chooses a share of a snapshot, as large as there is room
 transfer   restore it
 compare    compare it with the manifest
-remove     remove the scratch folder
+load       load dumps of databases in it into scratch databases, which a job there holds
+remove     remove these and the scratch folder
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,21 +32,26 @@ from ...common.units import format_bytes
 from ...fleet.scheduler import Call, Workflow
 from ...hosts.host_runner import HostFailed, HostRunner
 from ...hosts.pair import PairHosts
+from ..dump_loads import start_load
 from ..workflow import JobStopped, Transfer, transfer_to_end
+from .consistent import HolderEnd, end_holder, start_holder, tell_failure
 from .drill import (
     Chosen,
     DrillRecord,
     DrillSettings,
     find_damage,
+    name_databases,
     parse_choice,
     parse_scratch,
+    scratch_name,
 )
 from .jobs import Run, folder_of, line_options
 
 if TYPE_CHECKING:
-    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import ChooseShare, Scratch, Step
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import ChooseShare, JobKey, Scratch, Step
 
 T = TypeVar("T")
+_HOLD = 12 * 3600.0  # seconds after which a host removes scratch databases on its own
 
 
 class DrillHosts(PairHosts):
@@ -111,7 +118,8 @@ class RestoreDrill:
     def restore(self, record: DrillRecord) -> Workflow:
         """Restore into a new scratch folder, and compare. Raises JobStopped.
 
-        What differs from the manifest is kept for a person. After any other failure the scratch folder is removed.
+        What differs from the manifest, or cannot be loaded, is kept for a person. After any other failure the scratch
+        folder is removed.
         """
         hosts = self._reach()
         try:
@@ -135,12 +143,80 @@ class RestoreDrill:
             if damage:
                 record.kept = True
                 raise JobStopped(
-                    f"{damage}. Check the snapshots (longhaul.fleet.snapshot, action check); the restored files are "
-                    f"kept in {self.tree_of(record)} on {record.host} until the next drill"
+                    f"{damage}. Check the snapshots (longhaul.fleet.snapshot, action check). {self._tell_kept(record)}"
                 )
+            try:
+                yield from self._load(hosts, record)
+            except JobStopped as stopped:
+                record.kept = True
+                left = yield from self.unload_after_failure(record)
+                raise JobStopped(f"{stopped}. {self._tell_kept(record)}{left}", stopped.may_pass) from None
             record.restored = True
         finally:
             hosts.close()
+
+    def _tell_kept(self, record: DrillRecord) -> str:
+        return f"The restored files are kept in {self.tree_of(record)} on {record.host} until the next drill"
+
+    @property
+    def databases(self) -> Mapping[str, Mapping[str, str]]:
+        """The scratch databases by kind and by the name of the one that was dumped, of all that are named."""
+        return name_databases(self._settings, self._owner)
+
+    def unload(self, record: DrillRecord) -> Workflow:
+        """Remove the scratch databases, if there are any. Raises JobStopped if that failed, or if they went before."""
+        if not self._settings.load:
+            return
+        hosts = self._reach()
+        runner = hosts.runners["dest"]
+        try:
+            for number in range(len(self._settings.load)):
+                ended: HolderEnd = yield Call(partial(end_holder, runner, self._key(number)))
+                if ended.failure or (record.databases and not ended.was_held):
+                    gone = "they were gone before: the job that holds them was killed, or waited for too long"
+                    raise JobStopped(f"the databases of the drill on {record.host}: {ended.failure or gone}")
+        except HostFailed as error:
+            raise JobStopped(str(error), error.unreachable) from error
+        finally:
+            hosts.close()
+
+    def unload_after_failure(self, record: DrillRecord) -> Generator[Any, Any, str]:
+        """Remove the scratch databases after something failed; return what to tell if that failed, too."""
+        try:
+            yield from self.unload(record)
+        except JobStopped as stopped:
+            return f". {stopped}"
+        return ""
+
+    def _load(self, hosts: DrillHosts, record: DrillRecord) -> Workflow:
+        """Load the dumps into scratch databases. Raises JobStopped."""
+        runner, named = hosts.runners["dest"], self.databases
+        began, loaded = time.monotonic(), 0
+        try:
+            for number, one in enumerate(self._settings.load):
+                load: dict[str, object] = {
+                    **one.server,
+                    "folder": os.path.join(self.tree_of(record), one.folder),
+                    "databases": named.get(str(one.server["kind"]), {}),
+                    "suffix": "",
+                    "over": False,
+                    "owners": one.owners,
+                    "scratch": scratch_name(self._owner),
+                    "hold": _HOLD,
+                }
+                key = self._key(number)
+                status = yield from start_holder(runner, key, start_load(load, key, runner.name))
+                if not status.alive:
+                    why = tell_failure(status.failure or f"the job that loads them has {status.state}")
+                    raise JobStopped(f"the dumps of {record.snapshot} cannot be loaded on {record.host}: {why}")
+                loaded += status.progress.files_done
+        except HostFailed as error:
+            raise JobStopped(str(error), error.unreachable) from error
+        record.databases, record.load_seconds = loaded, round(time.monotonic() - began, 3)
+
+    def _key(self, number: int) -> JobKey:
+        """The folder of the job that has the scratch databases of an entry of ``load``."""
+        return {"id": hashlib.sha256(f"drill {number} {self._owner}".encode()).hexdigest()[:16], "side": "dest"}
 
     def remove(self, record: DrillRecord) -> Workflow:
         """Remove the scratch folder. Raises JobStopped."""
@@ -203,6 +279,7 @@ class RestoreDrill:
             "share": list(self._settings.share),
             "room": room,
             "entries": entries,
+            "always": [one.folder for one in self._settings.load],
         }
 
     def _transfer(self, hosts: DrillHosts, record: DrillRecord, chosen: Chosen) -> Generator[Any, Any, float]:

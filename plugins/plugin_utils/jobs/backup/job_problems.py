@@ -18,7 +18,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names imp
 
 from ...common.argument_spec import Spec
 from ...common.paths import goes_back, within
-from ...hosts.trust import NONE
+from ...hosts.trust import FULL, NONE
 from ..hooks import find_hook_problem, is_hidden
 from ..job_options import find_transfer_problems, passed_on, spec_with_jobs
 from ..mistakes import check_by_spec, check_jobs, find_misspelt, refuse_variables, suggest_host, tell_unknown_host
@@ -32,6 +32,7 @@ from .jobs import (
     Groups,
     Run,
     clients,
+    dumps_of,
     find_used_folders,
     given_paths,
     make_runs,
@@ -124,7 +125,7 @@ def find_problems(
         found += one.tell(own)
     if not found:
         runs = make_runs(sound, groups)
-        found += [*_about_drill_folders(runs), *_about_shared_dumps(runs)]
+        found += [*_about_drill_folders(runs), *_about_drill_servers(runs), *_about_shared_dumps(runs)]
     known = {word for run in seen for word in (run, *run.split("/", 1))}
     return [
         *at_most(found),
@@ -319,7 +320,9 @@ def _about_drill(job: Mapping[str, Any], groups: Groups) -> list[str]:
         return []
     if not isinstance(drill, Mapping):
         return ["drill is no dictionary such as {every: 7d, share: 1/200, into: {host: HOST, path: PATH}}"]
-    found = _refused(read_drill, drill, "client", "repository")
+    is_known = not find_consistent_problems(job, paths(job))
+    known = drill if is_known else {**drill, "load": None}
+    found = _refused(read_drill, known, "client", "repository", dumps_of(job) if is_known else {})
     host = (drill.get("into") or {}).get("host") if not found else None
     if host and host not in ("client", "repository") and host not in groups["all"]:
         likely = suggest_host(str(host), ["client", "repository", *groups["all"]])
@@ -339,6 +342,20 @@ def _about_drill_folders(runs: Sequence[Run]) -> list[str]:
         for drill in ([run["drill"]] if run["drill"] else [])
         for used in used_on.get(drill.host, ())
         if within(drill.path, used)
+    ]
+
+
+def _about_drill_servers(runs: Sequence[Run]) -> list[str]:
+    """Return which drills would have a server beside snapshots run what a client that is not trusted calls a dump."""
+    return [
+        f"job {run['name']}: load of drill has dumps of {run['host']} loaded on {run['drill'].host}, where snapshots "
+        "are. A dump is a program that the server runs, and the client could have made it up: load "
+        "it on the client itself or on a spare host (into), or set trust: full for the job"
+        for run in runs
+        if run["drill"]
+        and run["drill"].load
+        and run["transfer"]["trust"] != FULL
+        and run["drill"].host in {place["host"] for place in (run["repository"], *run["copies"])}
     ]
 
 
@@ -374,7 +391,7 @@ _LOOKS: Mapping[Callable[[Mapping[str, Any], Groups], list[str]], tuple[str, ...
     _about_figures: (),
     _about_hooks: (),
     _about_consistent: ("consistent", "consistent_timeout", "src"),
-    _about_drill: ("drill",),
+    _about_drill: ("drill", "consistent", "src"),
     _about_transfer: (),
 }
 

@@ -45,10 +45,10 @@ from ..hook_steps import HookRun, TasksResult, explain_failure, explain_tasks_fa
 from ..hooks import Hook, HookResult, read_hook, tell_hook
 from ..source_changes import tell_changes
 from ..workflow import JobStopped, Transfer, hook_to_end, retry, stop_alone, transfer_again, transfer_to_end
-from .consistent import prepare, undo
+from .consistent import end_holder, prepare
 from .copies import RepairedFile, tell_wanted, without_repaired
 from .copy_workflow import CopyWorkflow, MakeTransfer, RepairableDamage, stopped_by
-from .drill import fill_in_folder, is_due
+from .drill import fill_in, is_due
 from .drill_run import RestoreDrill
 from .hosts import BackupHosts, Filling
 from .jobs import Run, Source
@@ -561,6 +561,7 @@ class BackupWorkflow:
                 yield from stop_alone(drill.restore(state.drill))
             if settings.validate:
                 yield from stop_alone(self._validate(drill, settings.validate))
+            yield from stop_alone(drill.unload(state.drill))
             yield from stop_alone(drill.remove(state.drill))
         except JobStopped as stopped:
             if state.drill is not None:
@@ -574,15 +575,17 @@ class BackupWorkflow:
         if record is None:
             return
         folder = drill.tree_of(record)
-        hook = fill_in_folder(written, folder)
+        hook = fill_in(written, folder, drill.databases)
+        own = {"host": hook.get("host") or record.host, "folder": folder, "databases": drill.databases}
         try:
-            yield from self._run_hook("drill", {**hook, "host": hook.get("host") or record.host, "folder": folder})
+            yield from self._run_hook("drill", {**hook, **own})
         except JobStopped as stopped:
             self._end_hook("failed")
             record.kept = True
+            left = yield from drill.unload_after_failure(record)
             raise JobStopped(
                 f"the validation of what was restored from {record.snapshot} failed: {stopped}. The snapshot stays, "
-                f"and the restored files are kept in {folder} on {record.host} until the next drill"
+                f"and the restored files are kept in {folder} on {record.host} until the next drill{left}"
             ) from None
         self._end_hook("done")
         record.validated = True
@@ -651,7 +654,7 @@ class BackupWorkflow:
         if preparation is None or not state.prepared:
             return
         try:
-            ended = yield Call(partial(undo, preparation, self._reach().runners["source"]))
+            ended = yield Call(partial(end_holder, self._reach().runners["source"], preparation.folder))
         except HostFailed as error:
             why = (
                 f"{error}. It is not known whether {host} had the consistent sources until all had arrived, so the "

@@ -42,9 +42,9 @@ def _filled(bench):
     return bench
 
 
-def choose(bench, which=NEWEST, seed="1", share=(1, 5), room=GIB, entries=1000):
+def choose(bench, which=NEWEST, seed="1", share=(1, 5), room=GIB, entries=1000, always=()):
     with bench.series() as series:
-        return choose_share(series, which, seed, share, room, entries, bench.now)
+        return choose_share(series, which, seed, share, room, entries, bench.now, always)
 
 
 def paths(choice):
@@ -75,6 +75,17 @@ def test_the_share_is_cut_by_the_room(filled):
         assert choose(filled, share=(1, 1)).files == 7 and choose(filled, share=(1, 1)).is_cut
     finally:
         drill.MOST_FILES = most
+
+
+def test_all_dumps_are_chosen_whatever_the_share(filled):
+    drawn = choose(filled, share=(1, 99999), always=["d1/e"])
+    inside = {path for path in paths(drawn) if path.startswith(b"d1/e/")}
+    assert inside == {b"d1/e/1", b"d1/e/7", b"d1/e/13", b"d1/e/19"} and drawn.files == 5 and not drawn.is_cut
+    assert choose(filled, share=(1, 1), always=["d1/e", "d0"]).files == 21
+    with pytest.raises(Refused, match="has no file in d1/f, so there is nothing to load"):
+        choose(filled, always=["d1/e", "d1/f"])
+    with pytest.raises(Refused, match="4000 bytes of dumps to load, and the scratch folder has room for 20000 bytes"):
+        choose(filled, room=20000, always=["d1/e"])
 
 
 def test_a_damaged_manifest_is_refused(filled):

@@ -7,12 +7,14 @@
 from __future__ import annotations
 
 import base64
+import functools
 import io
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._consistent.request import parse_load
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import DIRECTORY, REGULAR, Entry
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.filters import Filters
@@ -22,7 +24,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.units import
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostFailed
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.drill import (
     DrillRecord,
-    fill_in_folder,
+    fill_in,
     find_damage,
     is_due,
     parse_choice,
@@ -38,7 +40,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.workflow impor
 from ansible_collections.longhaul.fleet.tests.support.driving import Transfers, live_to_end
 
 INTO = {"host": "client", "path": "/scratch/"}
-SETTINGS: Any = read_drill({"into": INTO, "every": "7d"}, "web", "vault")
+SETTINGS: Any = read_drill({"into": INTO, "every": "7d"}, "web", "vault", {})
 AT = "2026-01-01T00:00:00Z"
 NOW = seconds_of(AT) or 0
 DAY = 86400
@@ -50,12 +52,12 @@ GOOD = DrillRecord(
 
 
 def test_options_have_defaults():
-    assert SETTINGS == (7 * DAY, (1, 200), "newest", "web", "/scratch", {})
+    assert SETTINGS == (7 * DAY, (1, 200), "newest", "web", "/scratch", {}, [])
     given = {"every": "36h", "share": "1/1", "snapshot": "random", "into": {"host": "repository", "path": "/a"}}
-    assert read_drill({**given, "validate": {"command": ["x"]}}, "web", "vault") == (
-        36 * 3600, (1, 1), "random", "vault", "/a", {"command": ["x"]}
+    assert read_drill({**given, "validate": {"command": ["x"]}}, "web", "vault", {}) == (
+        36 * 3600, (1, 1), "random", "vault", "/a", {"command": ["x"]}, []
     )  # fmt: skip
-    assert read_drill({}, "web", "vault") is None and read_drill(None, "web", "vault") is None
+    assert read_drill({}, "web", "vault", {}) is None and read_drill(None, "web", "vault", {}) is None
 
 
 @pytest.mark.parametrize(
@@ -72,7 +74,7 @@ def test_options_have_defaults():
 )
 def test_wrong_options_are_named(wrong, words):
     with pytest.raises(Refused, match=words):
-        read_drill({"into": INTO, **wrong}, "web", "vault")
+        read_drill({"into": INTO, **wrong}, "web", "vault", {})
 
 
 JOB = {"name": "data", "host": "web", "src": "/srv/data", "keep": {"last": 1}}
@@ -101,6 +103,47 @@ def test_problems_of_jobs_with_drills(drill, words):
     jobs = [{**job, "repository": HERE} for job in jobs]
     found = find_problems(jobs, {"all": ["web", "db", "vault", "safe", "all"]})
     assert words in "".join(found) if words else found == []
+
+
+CONSISTENT = [{"postgresql": {"databases": ["shop"]}}, {"mariadb": {"into": "my/dumps"}}]
+LOAD = {"postgresql": {"databases": "shop", "port": "5433"}}
+
+
+@pytest.mark.parametrize(
+    ("job", "load", "words"),
+    [
+        ({}, [LOAD, {"mariadb": {}}], ""),
+        ({}, [{"oracle": {}}], "give one of postgresql, mariadb"),
+        ({}, [{"mariadb": {}}, {"mariadb": {}}], "one kind twice"),
+        ({"consistent": CONSISTENT[:1]}, [{"mariadb": {}}], "names mariadb, and consistent of the job has no mariadb"),
+        ({"consistent": [*CONSISTENT, {"mariadb": {"into": "b"}}]}, [{"mariadb": {}}], "has 2 entries mariadb"),
+        ({"consistent": [{"oracle": {}}]}, [LOAD], "an entry of consistent has oracle"),
+    ],
+)
+def test_dumps_to_load_are_those_of_the_job(job, load, words):
+    written = {**JOB, "repository": HERE, "consistent": CONSISTENT, "drill": {"into": INTO, "load": load}, **job}
+    found = find_problems([written], {"all": ["web", "vault"]})
+    assert words in "".join(found) if words else found == []
+    if not words:
+        settings: Any = make_runs([written], {"all": ["web"]})[0]["drill"]
+        first, second = settings.load
+        assert (first.folder, second.folder) == (".longhaul-dumps/postgresql", "my/dumps")
+        assert (first.databases, first.server["port"], second.databases) == (["shop"], 5433, ())
+        # A tree of several paths has a folder for each.
+        (run,) = make_runs([{**written, "src": ["/srv/data", "/srv/more"]}], {"all": ["web"]})
+        settings = run["drill"]
+        assert settings.load[0].folder == "data/.longhaul-dumps/postgresql"
+
+
+def test_no_dump_of_a_client_runs_where_snapshots_are():
+    drill = {"load": [LOAD], "into": {"host": "repository", "path": "/scratch"}}
+    job = {**JOB, "repository": HERE, "consistent": CONSISTENT, "drill": drill}
+    (problem,) = find_problems([job], {"all": ["web", "vault"]})
+    assert "dumps of web loaded on vault, where snapshots are" in problem
+    assert find_problems([{**job, "trust": "full"}], {"all": ["web", "vault"]}) == []
+    on_copy = {**job, "copies": [{"host": "safe", "path": "/copies"}]}
+    on_copy["drill"] = {**drill, "into": {"host": "safe", "path": "/scratch"}}
+    assert "loaded on safe" in "".join(find_problems([on_copy], {"all": ["web", "vault", "safe"]}))
 
 
 @pytest.mark.parametrize(
@@ -153,11 +196,14 @@ def test_what_is_told():
 
 def test_the_folder_is_filled_in():
     hook = {"command": ["check", "--in={folder}"], "name": "{folder}"}
-    assert fill_in_folder(hook, "/s/data") == {"command": ["check", "--in=/s/data"], "name": "{folder}"}
+    assert fill_in(hook, "/s/data", {}) == {"command": ["check", "--in=/s/data"], "name": "{folder}"}
     module = {"module": "stat", "args": {"path": "{folder}/a", "follow": True}}
-    assert fill_in_folder(module, "/s") == {"module": "stat", "args": {"path": "/s/a", "follow": True}}
+    assert fill_in(module, "/s", {}) == {"module": "stat", "args": {"path": "/s/a", "follow": True}}
+    words = {"command": ["check", "{postgresql:shop} {postgresql:other}", "{folder}"]}
+    filled = fill_in(words, "/s{postgresql:shop}", {"postgresql": {"shop": "longhaul_drill_0"}})
+    assert filled["command"] == ["check", "longhaul_drill_0 {postgresql:other}", "/s{postgresql:shop}"]
     nested = {"module": "x", "args": {"argv": ["check", "{folder}"], "query": {"in": "{folder}/b"}}}
-    assert fill_in_folder(nested, "/s")["args"] == {"argv": ["check", "/s"], "query": {"in": "/s/b"}}
+    assert fill_in(nested, "/s", {})["args"] == {"argv": ["check", "/s"], "query": {"in": "/s/b"}}
 
 
 def packed(*entries: Entry) -> str:
@@ -237,6 +283,10 @@ class Bench(Transfers):
             "choose": CHOICE,
             "compare": {"entries": 3, "problems": [], "problems_total": 0},
             "remove": {"removed": True},
+            "start": {"state": "serving", "alive": True, "progress": {"files_done": 1}},
+            "poll": {"state": "serving", "alive": True},
+            "stop": {"state": "finished", "alive": False},
+            "clear": {},
         }
         self.transfers = [{"phases": {"transfer": 2.5}, "duration": 4.0}]
         self.asked: list[tuple[str, str, Any]] = []
@@ -246,13 +296,14 @@ class Bench(Transfers):
 
     def runner(self, name: str) -> Any:
         self.open += 1
-        return SimpleNamespace(name=name, run=lambda step: [self._answer(name, step)], close=self._close)
+        ask = functools.partial(self._answer, name)
+        return SimpleNamespace(name=name, run=lambda *steps: [ask(step) for step in steps], close=self._close)
 
     def _close(self) -> None:
         self.open -= 1
 
     def _answer(self, name: str, step: Any) -> Any:
-        act = step.get("act", "choose")
+        act = step.get("act") or {"choose_share": "choose"}.get(step["do"], step["do"])
         self.asked.append((name, act, step))
         if isinstance(self.answers[act], Exception):
             raise self.answers[act]
@@ -265,16 +316,17 @@ class Bench(Transfers):
     def begin(self) -> Any:
         return self
 
-    def practise(self, check: bool = False) -> tuple[DrillRecord, str]:
+    def practise(self, check: bool = False, **options: Any) -> tuple[DrillRecord, str]:
         """Make a drill without a validation, or predict it; return its record, and why it failed."""
-        (run,) = make_runs([{**JOB, "repository": HERE, "bwlimit": "5M", "drill": {"into": INTO}}], {"all": ["web"]})
+        job = {**JOB, "repository": HERE, "bwlimit": "5M", "consistent": CONSISTENT}
+        (run,) = make_runs([{**job, "drill": {"into": INTO, **options}}], {"all": ["web"]})
         settings: Any = run["drill"]
         said: list[str] = []
         one = RestoreDrill(run, settings, ["/srv/data"], self.runner, self.transfer, (HostFailed,), said.append)
         record = one.new_record(AT, None)
         failure = ""
         try:
-            for step in (one.predict,) if check else (one.restore, one.remove):
+            for step in (one.predict,) if check else (one.restore, one.unload, one.remove):
                 live_to_end(step(record), [])
         except JobStopped as stopped:
             failure = str(stopped)
@@ -306,6 +358,45 @@ def test_the_steps_of_a_drill():
     assert bench.job["bwlimit"] == "5M" and bench.job["filter"][-1] == "- *" and "delete" not in bench.job
     other = Bench()
     assert other.practise()[0].path != record.path, "nobody can guess it"
+
+
+def test_dumps_are_loaded_into_databases_that_go_again():
+    bench = Bench()
+    record, failure = bench.practise(load=[LOAD, {"mariadb": {"databases": ["a", "b"]}}])
+    load, unload = ["stop", "clear", "start"], ["poll", "stop", "clear"]
+    acts = ["make", "choose", "compare", *load, *load, *unload, *unload, "remove"]
+    assert not failure and [act for _name, act in bench.steps] == acts
+    assert (record.databases, record.restored, record.kept) == (2, True, False)
+    first, second = (step for _name, act, step in bench.asked if act == "start")
+    asked = [parse_load(step["request"]["load"]) for step in (first, second)]
+    scratch = asked[0].scratch
+    assert asked[0].databases == {"shop": f"{scratch}_0"} and asked[0].folder.endswith(
+        "/data/.longhaul-dumps/postgresql"
+    )
+    assert asked[1].databases == {"a": f"{scratch}_0", "b": f"{scratch}_1"} and first["id"] != second["id"]
+    assert bench.asked[1][2]["always"] == [".longhaul-dumps/postgresql", "my/dumps"]
+    assert tell_drill(replace(GOOD, databases=2, load_seconds=1.5)).count("says, 2 databases loaded in 1.5 s;") == 1
+
+
+@pytest.mark.parametrize(
+    ("act", "answer", "words"),
+    [
+        (
+            "start",
+            {"state": "failed", "alive": False, "failure": "role app\nis missing"},
+            "the dumps of 2026-01-01T000000Z cannot be loaded on web: role app is missing",
+        ),
+        ("start", HostFailed("no line", "web"), "no line"),
+        ("poll", {"state": "none", "alive": False}, "they were gone before"),
+        ("stop", {"state": "failed", "alive": False, "failure": "in use"}, "the databases of the drill on web: in use"),
+    ],
+)
+def test_a_drill_whose_dumps_cannot_be_loaded_fails(act, answer, words):
+    bench = Bench()
+    bench.answers[act] = answer
+    record, failure = bench.practise(load=[LOAD])
+    assert words in failure and record.restored == (act != "start")
+    assert act != "start" or bench.steps[-3:] == [("web", "poll"), ("web", "stop"), ("web", "clear")]
 
 
 def test_check_mode_looks_at_the_place_alone():
