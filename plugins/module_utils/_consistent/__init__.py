@@ -8,7 +8,8 @@
 * ``made``: the list of all that a preparation makes, its removal, and the locks on folders of dumps.
 * ``dump_folder``: the folder of dumps in the source tree. ``programs``: run a database's programs as its user.
 * ``postgresql``, ``mariadb``, ``sqlite``: make and load the dumps of one kind. ``btrfs``: make and remove a snapshot.
-* ``preparation``: make all sources, one after the other. ``load``: load dumps that were restored.
+* ``preparation``: make all sources, one after the other. ``load``: load dumps that were restored;
+  ``scratch_server``: a server of its own, into which a drill loads them.
 
 It may import ``_tree`` and ``_core`` alone.
 """

@@ -2,20 +2,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Load dumps that were restored into databases, new ones unless the user wants to load over those that exist.
-
-Scratch databases are those of a restore drill: all names that begin with ``scratch`` are its own, and it removes them.
-"""
+"""Load dumps that were restored into databases, new ones unless the user wants to load over those that exist."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from functools import partial
-from typing import Callable, Collection, Mapping, Sequence, Union
+from typing import Collection, Mapping, Sequence
 
 from .._core.context import Progress
-from .._core.disk_full import find_room, usable_room
 from .._core.errors import TransferFailed
 from .._tree.dirfd import Root
 from .._tree.resolve import real_path
@@ -25,8 +20,6 @@ from .postgresql import PostgresqlLoader
 from .request import DumpLoad
 
 USUAL = ".longhaul-dumps"  # the folder of dumps in a backup, where the user has not named another one
-
-Loader = Union[PostgresqlLoader, MariadbLoader]
 
 
 def plan_loads(names: Sequence[str], asked: DumpLoad, ending: str, existing: Collection[str]) -> Mapping[str, str]:
@@ -40,8 +33,6 @@ def plan_loads(names: Sequence[str], asked: DumpLoad, ending: str, existing: Col
                 f"there is no dump {missing[0]} in what was restored. Correct databases; it has "
                 f"{', '.join(name_in_file(file, ending) for file in files)[:500] or 'none'}"
             )
-    elif asked.scratch:
-        wanted = {file: f"{asked.scratch}_{number}" for number, file in enumerate(files)}
     else:
         wanted = {file: name_in_file(file, ending) + asked.suffix for file in files}
     if not wanted:
@@ -58,11 +49,8 @@ def plan_loads(names: Sequence[str], asked: DumpLoad, ending: str, existing: Col
 
 def load_dumps(asked: DumpLoad, progress: Progress) -> None:
     """Load dumps. A database that was created for one goes if that cannot be loaded. Raises TransferFailed."""
-    loader = _loader(asked)
-    if asked.scratch:
-        _drop(loader, asked.scratch)
+    loader = PostgresqlLoader(asked) if asked.kind == "postgresql" else MariadbLoader(asked)
     existing = loader.names()
-    look = partial(require_room, loader.places()) if asked.scratch else None
     try:
         with Root(real_path(os.fsencode(asked.folder))) as root:
             inside = os.fsencode(f"{USUAL}/{asked.kind}")
@@ -79,7 +67,7 @@ def load_dumps(asked: DumpLoad, progress: Progress) -> None:
                 progress.current = file
                 dump = root.open_file(path)
                 try:
-                    _load(loader, dump, new, new not in existing, look)
+                    _load(loader, dump, new, new not in existing)
                 finally:
                     os.close(dump)
                 progress.files_done += 1
@@ -87,44 +75,11 @@ def load_dumps(asked: DumpLoad, progress: Progress) -> None:
         raise TransferFailed(f"the dumps in {asked.folder} cannot be read: {error.strerror}") from error
 
 
-def drop_scratch(asked: DumpLoad) -> None:
-    """Remove all scratch databases of a drill. Raises TransferFailed."""
-    _drop(_loader(asked), asked.scratch)
-
-
-def require_room(places: Sequence[str]) -> None:
-    """Raise TransferFailed unless the file systems of a server have more free than a drill must leave."""
-    for place in places:
-        try:
-            room = find_room(place)
-        except OSError as error:
-            raise TransferFailed(
-                f"the server keeps its databases in {place}, which this host cannot look at ({error.strerror}), "
-                "so loading could fill its disk. Load the dumps with a server that runs on the host of into itself"
-            ) from None
-        if usable_room(room.total, room.free) <= 0:
-            raise TransferFailed(
-                f"the file system of {place}, where the server keeps its databases, has {room.free} bytes free, and a "
-                "drill leaves a tenth of it or 1 GiB, so loading was stopped. Make room there, or name another host "
-                "(into)"
-            )
-
-
-def _loader(asked: DumpLoad) -> Loader:
-    return PostgresqlLoader(asked) if asked.kind == "postgresql" else MariadbLoader(asked)
-
-
-def _drop(loader: Loader, scratch: str) -> None:
-    for name in loader.names():
-        if name.startswith(f"{scratch}_"):
-            loader.drop(name)
-
-
-def _load(loader: Loader, dump: int, name: str, is_new: bool, look: Callable[[], None] | None) -> None:
+def _load(loader: PostgresqlLoader | MariadbLoader, dump: int, name: str, is_new: bool) -> None:
     if is_new:
         loader.create(name)
     try:
-        loader.load(dump, name, look)
+        loader.load(dump, name)
     except BaseException:
         if is_new:
             with contextlib.suppress(TransferFailed):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from typing import Callable, Collection, Sequence
+from typing import Collection
 
 from .._core.errors import TransferFailed
 from .dump_folder import DumpFolder, file_name
@@ -26,7 +26,7 @@ _SIZES = (
 )
 _COMPLETE = b"-- Dump completed"  # ends each dump
 # How a dump is loaded. Clients before MariaDB 10.5.25 and those of MySQL do not have sandbox, and print a warning.
-_ONLY_SQL = ("--binary-mode", "--local-infile=0", "--loose-sandbox")
+ONLY_SQL = ("--binary-mode", "--local-infile=0", "--loose-sandbox")
 _ESCAPES = {"n": "\n", "t": "\t", "0": "\0"}
 
 
@@ -97,35 +97,21 @@ class MariadbLoader:
 
     def create(self, name: str) -> None:
         """Create an empty database."""
-        self._run([f"--execute=CREATE DATABASE {_quoted(name)}"], f"creating the MariaDB database {name}")
+        self._run([f"--execute=CREATE DATABASE {quoted(name)}"], f"creating the MariaDB database {name}")
 
     def drop(self, name: str) -> None:
         """Remove a database that was created here."""
-        self._run([f"--execute=DROP DATABASE IF EXISTS {_quoted(name)}"], f"removing the MariaDB database {name}")
+        self._run([f"--execute=DROP DATABASE IF EXISTS {quoted(name)}"], f"removing the MariaDB database {name}")
 
-    def places(self) -> Sequence[str]:
-        """Return the folders in which the server writes."""
-        options = ["--batch", "--skip-column-names", "--raw", "--execute=SELECT @@datadir"]
-        argv = [require_program("mariadb", "mysql"), *self._server, *options]
-        return [os.fsdecode(ask_program(argv, self._account, "asking MariaDB for its folder")).rstrip("\n")]
+    def load(self, dump: int, name: str) -> None:
+        """Load an open dump into a database. The commands of the client in it, such as for a shell, are not run."""
+        self._run([*ONLY_SQL, f"--database={name}"], f"loading the MariaDB database {name}", dump)
 
-    def load(self, dump: int, name: str, look: Callable[[], None] | None = None) -> None:
-        """Load an open dump into a database. ``look`` is called meanwhile, and may end it.
-
-        The commands of the client in the dump, such as for a shell, are not run.
-        """
-        self._run([*_ONLY_SQL, f"--database={name}"], f"loading the MariaDB database {name}", dump, look)
-
-    def _run(
-        self,
-        options: list[str],
-        what: str,
-        stdin: int = subprocess.DEVNULL,
-        look: Callable[[], None] | None = None,
-    ) -> None:
+    def _run(self, options: list[str], what: str, stdin: int = subprocess.DEVNULL) -> None:
         argv = [require_program("mariadb", "mysql"), *self._server, "--batch", *options]
-        run_program([*argv, "--default-character-set=utf8mb4"], self._account, what, stdin=stdin, look=look)
+        run_program([*argv, "--default-character-set=utf8mb4"], self._account, what, stdin=stdin)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """Return a name as SQL has it. Pure."""
     return "`" + name.replace("`", "``") + "`"

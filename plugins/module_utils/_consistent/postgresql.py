@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import Callable, Collection, Mapping, Sequence
+from typing import Collection, Mapping
 
 from .._core.errors import TransferFailed
 from .dump_folder import DumpFolder, file_name
@@ -117,30 +117,15 @@ class PostgresqlLoader:
         """Remove a database that was created here."""
         self._run("dropdb", ["--if-exists", "--", name], f"removing the PostgreSQL database {name}")
 
-    def places(self) -> Sequence[str]:
-        """Return the folders in which the server writes."""
-        options = [*_QUIET, "--no-align", "--tuples-only", "--command=SHOW data_directory"]
-        variables = server_variables(self._asked.socket, self._asked.port, "postgres")
-        what = "asking PostgreSQL for its folder"
-        folder = os.fsdecode(ask_program([require_program("psql"), *options], self._account, what, variables)).strip()
-        return [folder, os.path.join(folder, "pg_wal")]
-
-    def load(self, dump: int, name: str, look: Callable[[], None] | None = None) -> None:
-        """Load an open dump into a database, in one transaction. ``look`` is called meanwhile, and may end it."""
+    def load(self, dump: int, name: str) -> None:
+        """Load an open dump into a database, in one transaction."""
         quoted = name.replace("\\", "\\\\").replace("'", "\\'")
         options = ["--exit-on-error", "--single-transaction", f"--dbname=dbname='{quoted}'"]
         options += ["--clean", "--if-exists"] if self._asked.over else []
         options += [] if self._asked.owners else ["--no-owner", "--no-privileges"]
-        self._run("pg_restore", options, f"loading the PostgreSQL database {name}", dump, look)
+        self._run("pg_restore", options, f"loading the PostgreSQL database {name}", dump)
 
-    def _run(
-        self,
-        program: str,
-        options: list[str],
-        what: str,
-        stdin: int = subprocess.DEVNULL,
-        look: Callable[[], None] | None = None,
-    ) -> None:
+    def _run(self, program: str, options: list[str], what: str, stdin: int = subprocess.DEVNULL) -> None:
         argv = [require_program(program), "--no-password", *options]
         variables = server_variables(self._asked.socket, self._asked.port, "postgres")
-        run_program(argv, self._account, what, stdin=stdin, variables=variables, look=look)
+        run_program(argv, self._account, what, stdin=stdin, variables=variables)

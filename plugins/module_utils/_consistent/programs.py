@@ -54,13 +54,14 @@ def find_account(user: str | int) -> Account:
 def _allowed(account: Account) -> Account:
     if os.geteuid() not in (0, account.uid):
         raise TransferFailed(
-            f"only root can run programs as {account.name}: set ansible_become: true for this host, or set user to the "
+            f"only root can run programs as {account.name}: set ansiblebecome: true for this host, or set user to the "
             "user of its connection"
         )
     return account
 
 
-def _become(account: Account) -> None:
+def become(account: Account) -> None:
+    """Make this process one of that user. For the child of a fork, before it is another program."""
     os.umask(0o077)
     if os.geteuid() == 0 and account.uid != 0:
         os.setgroups(list(account.groups))
@@ -102,7 +103,7 @@ def run_program(
                 stderr=errors,
                 cwd=cwd,
                 extra_environment={**account.variables, **(variables or {})},
-                confine=partial(_become, account),
+                confine=partial(become, account),
             )
         except (OSError, subprocess.SubprocessError) as error:
             raise TransferFailed(f"{what} failed: {argv[0]} cannot be run as {account.name}: {error}") from error
@@ -113,7 +114,7 @@ def run_program(
             subprocesses.end(process, _LAST)
             raise
         if code:
-            said = _last_words(errors.fileno()) or f"{os.path.basename(argv[0])} said nothing (exit code {code})"
+            said = last_words(errors.fileno()) or f"{os.path.basename(argv[0])} said nothing (exit code {code})"
             raise TransferFailed(f"{what} failed: {said}")
 
 
@@ -136,7 +137,8 @@ def ask_program(argv: Sequence[str], account: Account, what: str, variables: Map
         return answer.read()
 
 
-def _last_words(fd: int) -> str:
+def last_words(fd: int) -> str:
+    """Return the end of an open file, as one line."""
     size = os.fstat(fd).st_size
     said = os.pread(fd, 4 * _LONGEST, max(0, size - 4 * _LONGEST)).decode(errors="replace")
     return " ".join(said.split())[-_LONGEST:]

@@ -6,12 +6,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Mapping, NamedTuple, Sequence, Union
 
 from .._core.json_shape import WrongShape, as_object, list_of, member, number, texts
-
-_SCRATCH = re.compile(r"longhaul_drill_[0-9a-f]{16}")
 
 
 class DumpPlace(NamedTuple):
@@ -79,8 +76,6 @@ class DumpLoad(NamedTuple):
     folder: str  # that was restored, absolute: that of the dumps, or one in which it is under its usual name
     databases: Mapping[str, str]  # new names by those of the dumps; empty: all dumps
     suffix: str  # of the new names, where databases is empty
-    scratch: str  # what the names of databases begin with that go again when the job ends; empty: all stay
-    hold: float  # seconds after which such databases go without being asked
     over: bool  # databases that exist are loaded over
     owners: bool  # owners and privileges, too, whose roles must exist
     user: str
@@ -89,26 +84,51 @@ class DumpLoad(NamedTuple):
     defaults_file: str
 
 
+class ScratchLoad(NamedTuple):
+    """Dumps that a drill loads into a server of its own."""
+
+    kind: str  # postgresql or mariadb
+    folder: str  # of the dumps, absolute
+    place: str  # the scratch folder for the server, absolute
+    databases: Sequence[str]  # empty: all
+    user: str  # of the system, as which the server runs; empty: nobody, or that of this job if it is not root
+    hold: float  # seconds after which the server ends without being asked
+
+
+def parse_scratch_load(value: object) -> ScratchLoad:
+    """Return the dumps that a drill wants to be loaded; raise WrongShape."""
+    values = as_object(value, "the request")
+    hold = number(values, "hold")
+    if not 0 <= hold < 1e6:
+        raise WrongShape("hold is out of bounds")
+    return ScratchLoad(
+        _dump_kind(values),
+        _absolute(values, "folder"),
+        _absolute(values, "place"),
+        texts(values, "databases"),
+        member(values, "user", str),
+        hold,
+    )
+
+
+def _dump_kind(values: Mapping[str, Any]) -> str:
+    kind = member(values, "kind", str)
+    if kind not in ("postgresql", "mariadb"):
+        raise WrongShape(f"there are no dumps of kind {kind!r:.40} in this version of the engine")
+    return kind
+
+
 def parse_load(value: object) -> DumpLoad:
     """Return the dumps that the control node wants to be loaded; raise WrongShape."""
     values = as_object(value, "the request")
-    kind, databases = member(values, "kind", str), as_object(values.get("databases"), "databases")
-    if kind not in ("postgresql", "mariadb"):
-        raise WrongShape(f"there are no dumps of kind {kind!r:.40} in this version of the engine")
+    kind, databases = _dump_kind(values), as_object(values.get("databases"), "databases")
     if not all(isinstance(name, str) and isinstance(new, str) and name and new for name, new in databases.items()):
         raise WrongShape("databases has a name that is no text")
-    scratch = member(values, "scratch", str)
-    if scratch and not (
-        _SCRATCH.fullmatch(scratch) and all(new.startswith(f"{scratch}_") for new in databases.values())
-    ):
-        raise WrongShape("scratch databases have other names")
     return DumpLoad(
         kind,
         _absolute(values, "folder"),
         databases,
         member(values, "suffix", str),
-        scratch,
-        number(values, "hold"),
         member(values, "over", bool),
         member(values, "owners", bool),
         member(values, "user", str),

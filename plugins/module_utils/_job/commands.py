@@ -324,7 +324,7 @@ def _choose_share(step: steps.ChooseShare, _given: StepContext) -> Mapping[str, 
 
 
 def _scratch(step: steps.Scratch, _given: StepContext) -> Mapping[str, object]:
-    """Look for the place of a drill's scratch folder, make, compare or remove it; ``refused`` says why not."""
+    """Look for the place of a drill's scratch folder, make, add, compare or remove one; ``refused`` says why not."""
     from base64 import b64decode
 
     from .._snapshot import drill
@@ -335,6 +335,9 @@ def _scratch(step: steps.Scratch, _given: StepContext) -> Mapping[str, object]:
     try:
         if step["act"] in ("look", "make"):
             return drill.make_scratch(place, name, owner, step["avoid"], check=step["act"] == "look")._asdict()
+        if step["act"] == "add":
+            drill.add_scratch(place, name, owner)
+            return {}
         if step["act"] == "remove":
             return {"removed": drill.remove_scratch(place, name, owner)}
         report = drill.compare_scratch(place, name, owner, b64decode(step["manifest"]))

@@ -15,10 +15,10 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from .._consistent.load import drop_scratch, load_dumps
+from .._consistent.load import load_dumps
 from .._consistent.made import MadeList
 from .._consistent.preparation import prepare
-from .._consistent.request import ConsistentRequest, parse_consistent, parse_load
+from .._consistent.request import ConsistentRequest, parse_consistent, parse_load, parse_scratch_load
 from .._core.errors import TransferFailed
 from .._core.json_shape import WrongShape, as_object
 from .reporter import Reporter
@@ -70,11 +70,7 @@ def run_consistent(folder: JobFolder, _secrets: dict[str, str], reporter: Report
 
 
 def run_load(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) -> int:
-    """Be the job that loads dumps that were restored; return the exit code.
-
-    With scratch databases its state is serving once they are loaded, and they go when it is told to stop, or after a
-    while.
-    """
+    """Be the job that loads dumps that were restored; return the exit code."""
     try:
         asked = parse_load(as_object(folder.request, "the request").get("load"))
     except WrongShape as error:
@@ -82,25 +78,39 @@ def run_load(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) ->
     signal.signal(signal.SIGTERM, _stop)
     reporter.progress.phase = "loading dumps"
     reporter.set(state="running")
-    failure, is_loaded = "", False
     try:
         load_dumps(asked, reporter.progress)
-        is_loaded = True
-        if asked.scratch:
-            reporter.set(state="serving")
-            time.sleep(asked.hold)
     except _StopRequest:
-        failure = "" if is_loaded else "loading the dumps was stopped"
-    except TransferFailed as error:
-        failure = str(error)
-    if asked.scratch:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        try:
-            drop_scratch(asked)
-        except TransferFailed as error:
-            failure = ". ".join([*([failure] if failure else []), f"not all databases of the drill are gone: {error}"])
-    if failure:
-        raise TransferFailed(failure)
+        raise TransferFailed("loading the dumps was stopped") from None
+    reporter.set(state="finished")
+    return 0
+
+
+def run_drill(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) -> int:
+    """Be the job that loads dumps into a server of a drill; return the exit code.
+
+    Its state is serving once all are loaded, until it is told to stop, and then the server is gone with all it has.
+    """
+    from .._consistent.scratch_server import scratch_server  # a backup needs none
+
+    try:
+        asked = parse_scratch_load(as_object(folder.request, "the request").get("load"))
+    except WrongShape as error:
+        raise TransferFailed(f"the job's request cannot be read: {error}. Run the task again") from error
+    signal.signal(signal.SIGTERM, _stop)
+    reporter.progress.phase = "loading dumps"
+    reporter.set(state="running")
+    is_loaded = False
+    try:
+        with scratch_server(asked) as server:
+            server.load(reporter.progress)
+            is_loaded = True
+            reporter.set(state="serving")
+            server.hold()
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it ends by itself
+    except _StopRequest:
+        if not is_loaded:
+            raise TransferFailed("loading the dumps was stopped") from None
     reporter.set(state="finished")
     return 0
 

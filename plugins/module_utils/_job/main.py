@@ -59,6 +59,10 @@ def _job(kind: str) -> Callable[[JobFolder, dict[str, str], Reporter], int]:
         from .consistent_job import run_load
 
         return run_load
+    if kind == "drill":
+        from .consistent_job import run_drill
+
+        return run_drill
     from .transfer_job import run_transfer
 
     return run_transfer

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         """The results of ``then`` stand in the status under that name, and how long they took under then_seconds."""
 
         do: Literal["start"]
-        kind: str  # job, digest, owners, benchmark, consistent or load
+        kind: str  # job, digest, owners, benchmark, consistent, load or drill
         request: Mapping[str, object]  # see request.py
         until: list[str]  # states of a living job that are waited for
         wait: float  # seconds, at most
@@ -192,7 +192,7 @@ if TYPE_CHECKING:
         """The scratch folder of a drill; see _snapshot/drill.py."""
 
         do: Literal["scratch"]
-        act: str  # look, make, compare or remove
+        act: str  # look, make, add (a further one, for a server), compare or remove
         place: str  # the folder that it is in
         name: str
         owner: str  # whose drills may remove it

@@ -144,25 +144,33 @@ class _Files:
             self.bytes += size
             with contextlib.suppress(UnicodeDecodeError):
                 entry.path.decode()
-                if any(entry.path.startswith(folder + b"/") for folder in self._folders):
+                if any(_is_in(entry.path, folder) for folder in self._folders):
                     if len(self.always) <= MOST_FILES:
                         self.always.append((entry.path, size))
                     continue
                 yield hashlib.blake2b(entry.path, key=self._seed, digest_size=8).digest(), entry.path, size
 
 
+def _is_in(path: bytes, folder: bytes) -> bool:
+    """Return whether a path is in a folder of the tree; ``.`` is the tree itself. Pure."""
+    return folder == b"." or path.startswith(folder + b"/")
+
+
 def _require_always(name: str, files: _Files, folders: Sequence[str], room: int, entries: int) -> None:
     """Raise Refused unless each of these folders has a file, and there is room for all of them."""
     for folder in map(os.fsencode, folders):
-        if not any(path.startswith(folder + b"/") for path, _size in files.always):
+        if not any(_is_in(path, folder) for path, _size in files.always):
             raise Refused(
                 f"{name} has no file in {os.fsdecode(folder)}, so there is nothing to load. It was made without these "
                 "dumps: drill the newest snapshot, or take load out"
             )
-    if len(files.always) > MOST_FILES or len(_fit(files.always, room, entries)) < len(files.always):
+    if len(files.always) > MOST_FILES:
+        raise Refused(f"{name} has more than {MOST_FILES} dumps to load. Name fewer folders in load")
+    if len(_fit(files.always, room, entries)) < len(files.always):
         raise Refused(
-            f"{name} has {sum(size for _path, size in files.always)} bytes of dumps to load, and the scratch folder "
-            f"has room for {room} bytes. Make room there, or name another folder (into)"
+            f"{name} has {len(files.always)} dumps of {sum(size for _path, size in files.always)} bytes to load, and "
+            f"the scratch folder has room for {room} bytes and {entries} entries. Make room there, or name another "
+            "folder (into)"
         )
 
 
@@ -261,6 +269,16 @@ def _create(place_fd: int, name: str, owner: str) -> None:
         raise
     finally:
         os.close(fd)
+
+
+def add_scratch(place: str, name: str, owner: str) -> None:
+    """Make a further scratch folder beside that of a drill, which others can enter, for a server. Raises Refused."""
+    with _opened(place) as fd:
+        try:
+            _create(fd, name, owner)
+            os.chmod(name, 0o711, dir_fd=fd)
+        except OSError as error:
+            raise Refused(f"no folder can be made in {place}: {error.strerror}") from None
 
 
 def compare_scratch(place: str, name: str, owner: str, manifest: bytes) -> Report:

@@ -7,7 +7,6 @@
 * ``selection``: which jobs a run works on; ``mistakes``: options that are wrong as a user wrote them;
 * ``workflow``: steps that all workflows have: a transfer to its end, a step with retries, a hook; ``sessions``: the
   transfer of a job, ``job_options``: its options; ``source_changes``: what changed while it was read;
-* ``dump_loads``: dumps of databases that are loaded after a restore;
 * ``hooks``: commands, modules and files of tasks of the user; ``hook_steps``: those that ran or that the role runs;
 * ``notify``: messages about runs, to URLs and commands of the user; ``notify_delivery``: sends them;
 * ``snapshot_answers``: what a repository host says of snapshots; ``failures``: all failures of a run.

@@ -49,7 +49,7 @@ class TasksHook(NamedTuple):
     timeout: float
     hidden: bool
     folder: str  # that a drill has restored; empty: it is no validation of a drill
-    databases: Mapping[str, Mapping[str, str]]  # that the drill has loaded
+    sockets: Mapping[str, str]  # of servers that the drill has started, by kind
 
 
 class TasksResult(NamedTuple):
@@ -87,7 +87,7 @@ def find_tasks(job: str, begun: HookRun, hook: Hook, folder: str) -> TasksHook:
             f"there is no file {file} on the control node. Correct tasks of the hook; a path is looked for in the "
             "folder of the inventory"
         )
-    return TasksHook(job, begun.id, begun.host, file, hook.timeout or 0, hook.hidden, hook.folder, hook.databases)
+    return TasksHook(job, begun.id, begun.host, file, hook.timeout or 0, hook.hidden, hook.folder, hook.sockets)
 
 
 def explain_tasks_failure(told: HookDescription, begun: HookRun, answer: TasksResult | None) -> str:

@@ -68,7 +68,7 @@ class Hook:
     become: bool | None = None  # None: as the variables of the host say
     hidden: bool = False  # only its name may be shown
     folder: str = ""  # in which a command runs; empty: that of Ansible
-    databases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # that a drill has loaded
+    sockets: Mapping[str, str] = field(default_factory=dict)  # of servers that a drill has started, by kind
 
 
 class HookResult(NamedTuple):
@@ -95,7 +95,7 @@ def read_hook(written: Mapping[str, Any]) -> Hook:
         become=None if written.get("become") is None else bool(written["become"]),
         hidden=is_hidden(written),
         folder=str(written.get("folder") or ""),
-        databases=dict(written.get("databases") or {}),
+        sockets=dict(written.get("sockets") or {}),
     )
 
 

@@ -11,6 +11,7 @@ A job on the client prepares the sources, holds them while the transfers read th
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +19,7 @@ from ...common.argument_spec import spec_of_role
 from ...common.host_text import one_line
 from ...common.paths import goes_back, within
 from ...fleet.scheduler import Call, Pause
-from ...hosts.host_runner import HostRunner
+from ...hosts.host_runner import HostFailed, HostRunner
 from ...transfer import steps
 from ...transfer.status import Status, parse_status
 from ..mistakes import convert, explain_kinds
@@ -31,6 +32,7 @@ DUMPS = ".longhaul-dumps"  # the folder of dumps in the first path of a job, wit
 UNDO_AFTER = 3600  # seconds without a reader
 _BESIDE_SQLITE = ("", "-wal", "-shm", "-journal")  # endings of the live files, which are not transferred
 _SHORT = 5.0  # seconds in which many sources are prepared, so that no poll is needed
+_PATIENCE = 300.0  # seconds for which the host may be out of reach
 _PAUSES = (1.0, 2.0, 5.0, 10.0)  # between polls; the last one counts for all that follow
 _LONGEST = 2000  # characters that are told of what a client says
 _WILD = "*?"
@@ -103,17 +105,27 @@ def find_dump_folders(preparation: Preparation) -> list[str]:
     return [str(source["into"]) for source in preparation.sources if source["kind"] != "btrfs"]
 
 
-def dumps_in_tree(preparation: Preparation | None, parts: Mapping[str, str]) -> Mapping[str, list[str]]:
+class DumpFolder(NamedTuple):
+    """A folder of dumps in a snapshot."""
+
+    folder: str  # in its tree
+    databases: Sequence[str]  # that are dumped; empty: all that there are
+
+
+def dumps_in_tree(preparation: Preparation | None, parts: Mapping[str, str]) -> Mapping[str, list[DumpFolder]]:
     """Return the folders of dumps in the tree of a snapshot, by kind. Pure.
 
     ``parts`` are the folders of that tree by the path of the client whose contents go there.
     """
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[DumpFolder]] = {}
     for source in preparation.sources if preparation else ():
         if source["kind"] != "btrfs":
             root, into = str(source["root"]), str(source["into"])
             folder = os.path.normpath(os.path.join(parts[root], os.path.relpath(into, root)))
-            found.setdefault(str(source["kind"]), []).append(folder)
+            named = source.get("databases")
+            found.setdefault(str(source["kind"]), []).append(
+                DumpFolder(folder, named if isinstance(named, list) else ())
+            )
     return found
 
 
@@ -284,9 +296,16 @@ def start_holder(runner: HostRunner, folder: JobKey, start: Start) -> Generator[
     """
     status: Status = yield Call(lambda: _ask(runner, *steps.end(folder), start)[-1])
     pauses = iter(_PAUSES)
+    seen = time.monotonic()
     while status.alive and status.state != "serving":
         yield Pause(next(pauses, _PAUSES[-1]))
-        status = yield Call(lambda: _ask(runner, steps.poll(folder, 0.0))[0])
+        try:
+            status = yield Call(lambda: _ask(runner, steps.poll(folder, 0.0))[0])
+        except HostFailed as error:
+            if not error.unreachable or time.monotonic() - seen > _PATIENCE:
+                raise
+        else:
+            seen = time.monotonic()
     return status
 
 

@@ -25,11 +25,14 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.manifest 
 
 from ...common.argument_spec import spec_of_role
 from ...common.units import format_bytes, seconds_of, short_time
-from ..dump_loads import KINDS, server_of
 from ..mistakes import convert, explain_kinds
 from ..snapshot_answers import ShownProblem, parse_problems
+from .consistent import DumpFolder
 
 EVERY, SHARE = "7d", "1/200"
+# Of a server with loaded dumps, in its scratch folder: for PostgreSQL the folder of the socket, as its programs take
+# it. See _consistent/scratch_server.py.
+SOCKETS: Mapping[str, str] = {"postgresql": "server", "mariadb": "server/socket"}
 _SLACK = 3600  # seconds that a drill may be early: runs of a schedule do not begin at the same second
 _SHOWN = 5  # problems in a message
 _LARGEST = 1 << 63
@@ -37,12 +40,12 @@ _MOST_ENTRIES = 50 * MOST_FILES  # files and the directories above them
 
 
 class DumpsToLoad(NamedTuple):
-    """Dumps of one kind that a drill loads into scratch databases."""
+    """Dumps of one kind that a drill loads into a server of its own."""
 
+    kind: str
     folder: str  # in the snapshot's tree
     databases: Sequence[str]  # empty: all
-    owners: bool
-    server: Mapping[str, object]  # that loads them, as the host takes it
+    user: str  # as which the server runs; empty: nobody
 
 
 class DrillSettings(NamedTuple):
@@ -58,12 +61,11 @@ class DrillSettings(NamedTuple):
 
 
 def read_drill(
-    written: Mapping[str, Any] | None, client: str, repository: str, dumps: Mapping[str, Sequence[str]]
+    written: Mapping[str, Any] | None, client: str, repository: str, dumps: Mapping[str, Sequence[DumpFolder]]
 ) -> DrillSettings | None:
     """Return the drills that a user asked for, None if there are none. Raises Refused.
 
-    ``client`` and ``repository`` are the hosts of the backup, and ``dumps`` the folders of its dumps in the snapshot's
-    tree, by kind.
+    ``client`` and ``repository`` are the hosts of the backup, and ``dumps`` its folders of dumps, by kind.
     """
     if not written:
         return None
@@ -84,7 +86,7 @@ def read_drill(
     host = str(into["host"])
     option = spec_of_role("backup")["backup_jobs"]["options"]["drill"]["options"]["load"]
     load = [_read_load(one, dumps) for one in convert(written.get("load") or (), option)]
-    if len({one.server["kind"] for one in load}) < len(load):
+    if len({one.kind for one in load}) < len(load):
         raise Refused("load of drill names one kind twice: give one entry of each kind")
     return DrillSettings(
         every,
@@ -97,41 +99,28 @@ def read_drill(
     )
 
 
-def _read_load(written: Mapping[str, Any], dumps: Mapping[str, Sequence[str]]) -> DumpsToLoad:
+def _read_load(written: Mapping[str, Any], dumps: Mapping[str, Sequence[DumpFolder]]) -> DumpsToLoad:
     """Return an entry of ``load``. Raises Refused."""
-    if mistake := explain_kinds(written, KINDS, "load of drill"):
+    if mistake := explain_kinds(written, tuple(SOCKETS), "load of drill"):
         raise Refused(mistake)
     ((kind, options),) = written.items()
     folders = dumps.get(kind, ())
     if len(folders) != 1:
         has = f"has {len(folders)} entries {kind}, and a drill loads those of one" if folders else f"has no {kind}"
         raise Refused(f"load of drill names {kind}, and consistent of the job {has}")
-    return DumpsToLoad(
-        folders[0], options.get("databases") or (), options.get("owners") or False, server_of(kind, options)
-    )
+    (made,) = folders
+    named = options.get("databases") or ()
+    if missing := [name for name in named if made.databases and name not in made.databases]:
+        raise Refused(f"load of drill names the database {missing[0]} of {kind}, of which consistent makes no dump")
+    return DumpsToLoad(kind, made.folder, named, str(options.get("user") or ""))
 
 
-def scratch_name(owner: str) -> str:
-    """Return what the names of all databases begin with that drills of this owner make. Pure."""
-    return f"longhaul_drill_{owner[:16]}"
-
-
-def name_databases(settings: DrillSettings, owner: str) -> dict[str, dict[str, str]]:
-    """Return the scratch databases by kind and by the name of the one that was dumped, of all that are named. Pure."""
-    scratch = scratch_name(owner)
-    return {
-        str(one.server["kind"]): {name: f"{scratch}_{number}" for number, name in enumerate(one.databases)}
-        for one in settings.load
-        if one.databases
-    }
-
-
-def fill_in(hook: Mapping[str, Any], folder: str, databases: Mapping[str, Mapping[str, str]]) -> Mapping[str, Any]:
+def fill_in(hook: Mapping[str, Any], folder: str, sockets: Mapping[str, str]) -> Mapping[str, Any]:
     """Return a hook in whose command, or arguments of a module, names in braces are replaced.
 
-    ``{folder}`` is the path of the restored tree, and ``{postgresql:shop}`` the scratch database of shop.
+    ``{folder}`` is the path of the restored tree, and ``{postgresql}`` and ``{mariadb}`` those of the servers' sockets.
     """
-    words = {f"{{{kind}:{name}}}": new for kind, named in databases.items() for name, new in named.items()}
+    words = {f"{{{kind}}}": path for kind, path in sockets.items()}
     words["{folder}"] = folder
 
     def fill(value: object) -> object:

@@ -8,8 +8,8 @@ make       make a scratch folder, and remove what earlier drills of this job lef
 choose     the repository host chooses a share of a snapshot, as large as there is room
 transfer   restore it
 compare    compare it with the manifest
-load       load dumps of databases in it into scratch databases, which a job there holds
-remove     remove these and the scratch folder
+load       load dumps of databases in it into servers of their own, which jobs there have
+remove     end these, and remove the scratch folders
 """
 
 from __future__ import annotations
@@ -32,26 +32,32 @@ from ...common.units import format_bytes
 from ...fleet.scheduler import Call, Workflow
 from ...hosts.host_runner import HostFailed, HostRunner
 from ...hosts.pair import PairHosts
-from ..dump_loads import start_load
 from ..workflow import JobStopped, Transfer, transfer_to_end
 from .consistent import HolderEnd, end_holder, start_holder, tell_failure
 from .drill import (
+    SOCKETS,
     Chosen,
     DrillRecord,
     DrillSettings,
+    DumpsToLoad,
     find_damage,
-    name_databases,
     parse_choice,
     parse_scratch,
-    scratch_name,
 )
 from .jobs import Run, folder_of, line_options
 
 if TYPE_CHECKING:
-    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import ChooseShare, JobKey, Scratch, Step
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import (
+        ChooseShare,
+        JobKey,
+        Scratch,
+        Start,
+        Step,
+    )
 
 T = TypeVar("T")
-_HOLD = 12 * 3600.0  # seconds after which a host removes scratch databases on its own
+_HOLD = 12 * 3600.0  # seconds after which a server with loaded dumps ends on its own
+_SHORT = 5.0  # seconds in which small dumps are loaded, so that no poll is needed
 
 
 class DrillHosts(PairHosts):
@@ -112,7 +118,9 @@ class RestoreDrill:
             hosts.close()
         where = f"{self._settings.host}:{self._settings.path}, which has room for {format_bytes(scratch.room)}"
         left = counted(scratch.removed, "scratch folder", "scratch folders")
+        loads = " and ".join(one.kind for one in self._settings.load)
         more = f", and for more once {left} of earlier drills would be removed" if scratch.removed else ""
+        more += f", and would load the dumps of {loads} there" if loads else ""
         self._tell(f"{self._run['id']}: would practise a restore to {where}{more}")
 
     def restore(self, record: DrillRecord) -> Workflow:
@@ -123,6 +131,7 @@ class RestoreDrill:
         """
         hosts = self._reach()
         try:
+            yield from self._end_servers(hosts)
             scratch = yield from self._ask(hosts, "dest", self._scratch(record, "make"), parse_scratch)
             if scratch.removed:
                 left = counted(scratch.removed, "scratch folder", "scratch folders")
@@ -141,82 +150,90 @@ class RestoreDrill:
                 left = yield from self._remove(hosts, record)
                 raise JobStopped(f"{stopped}{left}", stopped.may_pass) from None
             if damage:
-                record.kept = True
-                raise JobStopped(
-                    f"{damage}. Check the snapshots (longhaul.fleet.snapshot, action check). {self._tell_kept(record)}"
-                )
+                left = yield from self.keep(record)
+                raise JobStopped(f"{damage}. Check the snapshots (longhaul.fleet.snapshot, action check). {left}")
             try:
                 yield from self._load(hosts, record)
             except JobStopped as stopped:
-                record.kept = True
-                left = yield from self.unload_after_failure(record)
-                raise JobStopped(f"{stopped}. {self._tell_kept(record)}{left}", stopped.may_pass) from None
+                left = yield from self.keep(record)
+                raise JobStopped(f"{stopped}. {left}", stopped.may_pass) from None
             record.restored = True
         finally:
             hosts.close()
 
-    def _tell_kept(self, record: DrillRecord) -> str:
-        return f"The restored files are kept in {self.tree_of(record)} on {record.host} until the next drill"
-
-    @property
-    def databases(self) -> Mapping[str, Mapping[str, str]]:
-        """The scratch databases by kind and by the name of the one that was dumped, of all that are named."""
-        return name_databases(self._settings, self._owner)
-
-    def unload(self, record: DrillRecord) -> Workflow:
-        """Remove the scratch databases, if there are any. Raises JobStopped if that failed, or if they went before."""
-        if not self._settings.load:
-            return
-        hosts = self._reach()
-        runner = hosts.runners["dest"]
+    def keep(self, record: DrillRecord) -> Generator[Any, Any, str]:
+        """Keep the restored files for a person, but no server; return where they are."""
+        record.kept = True
+        kept = f"The restored files are kept in {self.tree_of(record)} on {record.host} until the next drill"
         try:
-            for number in range(len(self._settings.load)):
-                ended: HolderEnd = yield Call(partial(end_holder, runner, self._key(number)))
-                if ended.failure or (record.databases and not ended.was_held):
-                    gone = "they were gone before: the job that holds them was killed, or waited for too long"
-                    raise JobStopped(f"the databases of the drill on {record.host}: {ended.failure or gone}")
-        except HostFailed as error:
-            raise JobStopped(str(error), error.unreachable) from error
-        finally:
-            hosts.close()
-
-    def unload_after_failure(self, record: DrillRecord) -> Generator[Any, Any, str]:
-        """Remove the scratch databases after something failed; return what to tell if that failed, too."""
-        try:
-            yield from self.unload(record)
+            hosts = self._reach()
+            try:
+                why = yield from self._end_servers(hosts)
+            finally:
+                hosts.close()
         except JobStopped as stopped:
-            return f". {stopped}"
-        return ""
+            why = str(stopped)
+        return f"{kept}. The server with the loaded dumps has not ended: {why}" if why else kept
+
+    def sockets_of(self, record: DrillRecord) -> Mapping[str, str]:
+        """Return the sockets of the servers with loaded dumps, by kind; of PostgreSQL the folder that it is in."""
+        return {
+            one.kind: os.path.join(self._settings.path, _server_folder(record, number), SOCKETS[one.kind])
+            for number, one in enumerate(self._settings.load)
+        }
 
     def _load(self, hosts: DrillHosts, record: DrillRecord) -> Workflow:
-        """Load the dumps into scratch databases. Raises JobStopped."""
-        runner, named = hosts.runners["dest"], self.databases
+        """Load the dumps, each kind into a server of its own. Raises JobStopped."""
+        runner = hosts.runners["dest"]
         began, loaded = time.monotonic(), 0
-        try:
-            for number, one in enumerate(self._settings.load):
-                load: dict[str, object] = {
-                    **one.server,
-                    "folder": os.path.join(self.tree_of(record), one.folder),
-                    "databases": named.get(str(one.server["kind"]), {}),
-                    "suffix": "",
-                    "over": False,
-                    "owners": one.owners,
-                    "scratch": scratch_name(self._owner),
-                    "hold": _HOLD,
-                }
-                key = self._key(number)
-                status = yield from start_holder(runner, key, start_load(load, key, runner.name))
-                if not status.alive:
-                    why = tell_failure(status.failure or f"the job that loads them has {status.state}")
-                    raise JobStopped(f"the dumps of {record.snapshot} cannot be loaded on {record.host}: {why}")
-                loaded += status.progress.files_done
-        except HostFailed as error:
-            raise JobStopped(str(error), error.unreachable) from error
+        for number, one in enumerate(self._settings.load):
+            name = _server_folder(record, number)
+            yield from self._ask(hosts, "dest", {**self._scratch(record, "add"), "name": name}, lambda _answer: None)
+            start = self._start_server(runner.name, number, one, os.path.join(self.tree_of(record), one.folder), name)
+            try:
+                status = yield from start_holder(runner, self._key(number), start)
+            except HostFailed as error:
+                raise JobStopped(str(error), error.unreachable) from error
+            if not status.alive:
+                why = tell_failure(status.failure or f"the job that loads them has {status.state}")
+                raise JobStopped(f"the dumps of {record.snapshot} cannot be loaded on {record.host}: {why}")
+            loaded += status.progress.files_done
         record.databases, record.load_seconds = loaded, round(time.monotonic() - began, 3)
 
+    def _start_server(self, host: str, number: int, one: DumpsToLoad, dumps: str, name: str) -> Start:
+        load = {
+            "kind": one.kind,
+            "folder": os.path.normpath(dumps),
+            "place": os.path.join(self._settings.path, name),
+            "databases": list(one.databases),
+            "user": one.user,
+            "hold": _HOLD,
+        }
+        return {
+            "do": "start",
+            "kind": "drill",
+            "request": {"side": "dest", "part": "consistent", "root": "", "peer_name": host, "load": load},
+            "until": ["serving"],
+            "wait": _SHORT,
+            "secrets": [],
+            "replace": None,
+            **self._key(number),
+        }
+
     def _key(self, number: int) -> JobKey:
-        """The folder of the job that has the scratch databases of an entry of ``load``."""
+        """The folder of the job that has the server of an entry of ``load``."""
         return {"id": hashlib.sha256(f"drill {number} {self._owner}".encode()).hexdigest()[:16], "side": "dest"}
+
+    def _end_servers(self, hosts: DrillHosts) -> Generator[Any, Any, str]:
+        """End the servers of this drill, or of one that was killed; return why one has not ended. Raises JobStopped."""
+        why = ""
+        for number in range(len(self._settings.load)):
+            try:
+                ended: HolderEnd = yield Call(partial(end_holder, hosts.runners["dest"], self._key(number)))
+            except HostFailed as error:
+                raise JobStopped(str(error), error.unreachable) from error
+            why = why or ended.failure
+        return why
 
     def remove(self, record: DrillRecord) -> Workflow:
         """Remove the scratch folder. Raises JobStopped."""
@@ -235,13 +252,18 @@ class RestoreDrill:
             raise JobStopped(str(error)) from error
 
     def _remove(self, hosts: DrillHosts, record: DrillRecord) -> Generator[Any, Any, str]:
-        """Remove the scratch folder; return what to tell if that failed."""
+        """End the servers, and remove the scratch folders; return what to tell if that failed."""
+        names = [os.path.basename(record.path), *(_server_folder(record, n) for n in range(len(self._settings.load)))]
+        why = ""
         try:
-            yield from self._ask(hosts, "dest", self._scratch(record, "remove"), lambda _answer: None)
+            why = yield from self._end_servers(hosts)
+            for name in reversed(names):
+                step: Scratch = {**self._scratch(record, "remove"), "name": name}
+                yield from self._ask(hosts, "dest", step, lambda _answer: None)
         except JobStopped as stopped:
             record.kept = True
             return f". The scratch folder {record.path} is left there until the next drill: {stopped}"
-        return ""
+        return f". The server with the loaded dumps had not ended well: {why}" if why else ""
 
     def _ask(self, hosts: DrillHosts, side: str, step: Step, parse: Callable[[object], T]) -> Generator[Any, Any, T]:
         try:
@@ -304,3 +326,8 @@ class RestoreDrill:
             raise JobStopped(str(result["msg"]), ended.may_pass)
         phases = result.get("phases") or {}
         return round(float(phases.get("transfer") or result.get("duration") or 0.0), 3)
+
+
+def _server_folder(record: DrillRecord, number: int) -> str:
+    """Return the name of the scratch folder for the server of an entry of ``load``, short enough for a socket."""
+    return f"{os.path.basename(record.path)[: len(PREFIX) + 12]}-{number}"

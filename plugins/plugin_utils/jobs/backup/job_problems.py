@@ -347,15 +347,13 @@ def _about_drill_folders(runs: Sequence[Run]) -> list[str]:
 
 def _about_drill_servers(runs: Sequence[Run]) -> list[str]:
     """Return which drills would have a server beside snapshots run what a client that is not trusted calls a dump."""
+    kept_on = {place["host"] for run in runs for place in (run["repository"], *run["copies"])}
     return [
         f"job {run['name']}: load of drill has dumps of {run['host']} loaded on {run['drill'].host}, where snapshots "
         "are. A dump is a program that the server runs, and the client could have made it up: load "
         "it on the client itself or on a spare host (into), or set trust: full for the job"
         for run in runs
-        if run["drill"]
-        and run["drill"].load
-        and run["transfer"]["trust"] != FULL
-        and run["drill"].host in {place["host"] for place in (run["repository"], *run["copies"])}
+        if run["drill"] and run["drill"].load and run["transfer"]["trust"] != FULL and run["drill"].host in kept_on
     ]
 
 

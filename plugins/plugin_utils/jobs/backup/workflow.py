@@ -561,7 +561,6 @@ class BackupWorkflow:
                 yield from stop_alone(drill.restore(state.drill))
             if settings.validate:
                 yield from stop_alone(self._validate(drill, settings.validate))
-            yield from stop_alone(drill.unload(state.drill))
             yield from stop_alone(drill.remove(state.drill))
         except JobStopped as stopped:
             if state.drill is not None:
@@ -575,17 +574,17 @@ class BackupWorkflow:
         if record is None:
             return
         folder = drill.tree_of(record)
-        hook = fill_in(written, folder, drill.databases)
-        own = {"host": hook.get("host") or record.host, "folder": folder, "databases": drill.databases}
+        sockets = drill.sockets_of(record)
+        hook = fill_in(written, folder, sockets)
+        own = {"host": hook.get("host") or record.host, "folder": folder, "sockets": sockets}
         try:
             yield from self._run_hook("drill", {**hook, **own})
         except JobStopped as stopped:
             self._end_hook("failed")
-            record.kept = True
-            left = yield from drill.unload_after_failure(record)
+            left = yield from drill.keep(record)
             raise JobStopped(
-                f"the validation of what was restored from {record.snapshot} failed: {stopped}. The snapshot stays, "
-                f"and the restored files are kept in {folder} on {record.host} until the next drill{left}"
+                f"the validation of what was restored from {record.snapshot} failed: {stopped}. The snapshot stays. "
+                f"{left}"
             ) from None
         self._end_hook("done")
         record.validated = True

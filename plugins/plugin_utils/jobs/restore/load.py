@@ -18,13 +18,15 @@ from ...hosts.host_runner import HostFailed, HostRunner
 from ...transfer import steps
 from ...transfer.status import parse_status
 from ...transfer.watching import watch
-from ..dump_loads import KINDS, server_of, start_load
 from ..mistakes import convert, explain_kinds
 
 if TYPE_CHECKING:
-    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import JobKey
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import JobKey, Start
 
+KINDS = ("postgresql", "mariadb")
 SUFFIX = "_restored"  # of the new database of each dump
+_USERS = {"postgresql": "postgres", "mariadb": "root"}
+_SHORT = 5.0  # seconds in which small dumps are loaded, so that no poll is needed
 _LONGEST = 2000  # characters that are told of why a host failed
 _PATIENCE = 300.0  # seconds for which the host may be out of reach
 
@@ -60,14 +62,16 @@ def make_load(one: Mapping[str, Any], restored: str) -> Mapping[str, object]:
     ((kind, options),) = converted.items()
     suffix, owners = options.get("suffix"), options.get("owners")
     return {
-        **server_of(kind, options),
+        "kind": kind,
         "folder": os.path.normpath(os.path.join(restored, str(options.get("folder") or ""))),
         "databases": {str(name): str(new) for name, new in (options.get("databases") or {}).items()},
         "suffix": SUFFIX if suffix is None else suffix,
         "over": options.get("over") or False,
         "owners": True if owners is None else owners,
-        "scratch": "",
-        "hold": 0,
+        "user": str(options.get("user") or _USERS[kind]),
+        "socket": str(options.get("socket") or ""),
+        "port": options.get("port") or 0,
+        "defaults_file": str(options.get("defaults_file") or ""),
     }
 
 
@@ -75,7 +79,18 @@ def load_dumps(runner: HostRunner, load: Mapping[str, object], label: str, say: 
     """Have a host load dumps into its databases, and wait for that. Raises HostFailed."""
     named = json.dumps([runner.name, load], sort_keys=True)
     folder: JobKey = {"id": hashlib.sha256(f"load {named}".encode()).hexdigest()[:16], "side": "dest"}
-    status = parse_status(runner.run(start_load(load, folder, runner.name))[0])
+    start: Start = {
+        "do": "start",
+        "kind": "load",
+        "request": {"side": "dest", "part": "consistent", "root": "", "peer_name": runner.name, "load": load},
+        "until": [],
+        "wait": _SHORT,
+        "secrets": [],
+        "replace": None,
+        "id": folder["id"],
+        "side": folder["side"],
+    }
+    status = parse_status(runner.run(start)[0])
     if status.alive:
         status = watch(runner, folder, label, say, _PATIENCE)
     runner.run(*steps.end(folder))

@@ -6,19 +6,13 @@
 
 from __future__ import annotations
 
-import os
-import time
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._consistent import load, mariadb, postgresql
+from ansible_collections.longhaul.fleet.plugins.module_utils._consistent import mariadb, postgresql
 from ansible_collections.longhaul.fleet.plugins.module_utils._consistent.load import plan_loads
-from ansible_collections.longhaul.fleet.plugins.module_utils._consistent.programs import find_account, run_program
-from ansible_collections.longhaul.fleet.plugins.module_utils._consistent.request import DumpLoad, parse_load
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Progress
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.disk_full import DiskRoom
+from ansible_collections.longhaul.fleet.plugins.module_utils._consistent.request import DumpLoad
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape
 
 
 @pytest.mark.parametrize(
@@ -62,7 +56,7 @@ def test_a_database_that_is_not_there_is_named():
 
 
 def load_of(**changed: Any) -> DumpLoad:
-    return DumpLoad("mariadb", "/x", {}, "_restored", "", 0.0, False, True, "root", "", 0, "")._replace(**changed)
+    return DumpLoad("mariadb", "/x", {}, "_restored", False, True, "root", "", 0, "")._replace(**changed)
 
 
 def test_each_dump_is_loaded_under_its_new_name():
@@ -71,99 +65,6 @@ def test_each_dump_is_loaded_under_its_new_name():
     assert plan_loads(names, load_of(), ".dump", ["shop"]) == new
     with pytest.raises(TransferFailed, match="'shop_restored' exists already"):
         plan_loads(names, load_of(), ".dump", ["shop_restored"])
-
-
-SCRATCH = "longhaul_drill_0123456789abcdef"
-
-
-def test_scratch_databases_have_names_that_nobody_else_gives():
-    asked = load_of(scratch=SCRATCH, suffix="")
-    assert plan_loads(["globals.sql", "a.dump", "b.dump"], asked, ".dump", ["a"]) == {
-        "a.dump": f"{SCRATCH}_0",
-        "b.dump": f"{SCRATCH}_1",
-    }
-    written = {**asked._asdict(), "databases": {"a": f"{SCRATCH}_0"}}
-    assert parse_load(written).databases == {"a": f"{SCRATCH}_0"}
-    for wrong in ({"databases": {"a": "shop"}}, {"scratch": "shop"}, {"scratch": "longhaul_drill_"}):
-        with pytest.raises(WrongShape, match="scratch databases have other names"):
-            parse_load({**written, **wrong})
-
-
-class Server:
-    """A server with databases, which cannot load some dumps."""
-
-    ending = ".dump"
-
-    def __init__(self, *databases: str, broken: str = "") -> None:
-        self.databases, self.broken = set(databases), broken
-        self.folder = "/"
-
-    def names(self) -> list[str]:
-        return sorted(self.databases)
-
-    def places(self) -> list[str]:
-        return [self.folder]
-
-    def create(self, name: str) -> None:
-        self.databases.add(name)
-
-    def drop(self, name: str) -> None:
-        self.databases.discard(name)
-
-    def load(self, dump: int, name: str, look: Any) -> None:
-        assert name in self.databases
-        if look is not None:
-            look()
-        if os.read(dump, 100).decode() == self.broken:
-            raise TransferFailed(f"{self.broken} cannot be loaded")
-
-
-@pytest.fixture(name="dumps")
-def _dumps(tmp_path, monkeypatch):
-    """A server, and a folder of three dumps for it."""
-    server = Server("shop", "longhaul_drill_of_a_person", f"{SCRATCH}_7", f"{SCRATCH}0_1")
-    monkeypatch.setattr(load, "_loader", lambda _asked: server)
-    monkeypatch.setattr(load, "find_room", lambda _place: DiskRoom(1000, 500, None, None, False))
-    for name in ("a", "b", "c"):
-        (tmp_path / f"{name}.dump").write_text(name)
-    return server, load_of(kind="postgresql", folder=str(tmp_path), scratch=SCRATCH)
-
-
-def test_a_drill_removes_its_own_databases_alone(dumps):
-    server, asked = dumps
-    others = {"shop", "longhaul_drill_of_a_person", f"{SCRATCH}0_1"}
-    load.load_dumps(asked, Progress())
-    assert server.databases == others | {f"{SCRATCH}_{number}" for number in range(3)}, "also not that of a killed one"
-    load.drop_scratch(asked)
-    assert server.databases == others
-
-
-def test_a_drill_leaves_room_on_the_disk_of_the_server(dumps, monkeypatch):
-    server, asked = dumps
-    monkeypatch.setattr(load, "find_room", lambda _place: DiskRoom(1000, 100, None, None, False))
-    with pytest.raises(TransferFailed, match="has 100 bytes free, and a drill leaves a tenth"):
-        load.load_dumps(asked, Progress())
-    assert f"{SCRATCH}_0" not in server.databases
-    load.load_dumps(asked._replace(scratch=""), Progress())  # a restore is asked for, and may fill it
-    monkeypatch.undo()
-    monkeypatch.setattr(load, "_loader", lambda _asked: server)
-    server.folder = "/nowhere/at/all"
-    with pytest.raises(TransferFailed, match="/nowhere/at/all, which this host cannot look at"):
-        load.load_dumps(asked, Progress())
-
-
-def test_a_program_ends_when_it_is_no_longer_wanted():
-    began, looks = time.monotonic(), iter(["", "", "the disk is full"])
-
-    def look() -> None:
-        why = next(looks)
-        if why:
-            raise TransferFailed(why)
-
-    with pytest.raises(TransferFailed, match="the disk is full"):
-        run_program(["/bin/sleep", "60"], find_account(os.geteuid()), "sleeping", look=look)
-    assert time.monotonic() - began < 30
-    run_program(["/bin/sleep", "0"], find_account(os.geteuid()), "sleeping", look=lambda: None)
 
 
 def test_commands_of_the_client_in_a_dump_of_mariadb_are_not_run(monkeypatch):

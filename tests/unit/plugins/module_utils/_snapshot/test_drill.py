@@ -82,9 +82,10 @@ def test_all_dumps_are_chosen_whatever_the_share(filled):
     inside = {path for path in paths(drawn) if path.startswith(b"d1/e/")}
     assert inside == {b"d1/e/1", b"d1/e/7", b"d1/e/13", b"d1/e/19"} and drawn.files == 5 and not drawn.is_cut
     assert choose(filled, share=(1, 1), always=["d1/e", "d0"]).files == 21
+    assert choose(filled, share=(1, 99999), always=["."]).files == 21
     with pytest.raises(Refused, match="has no file in d1/f, so there is nothing to load"):
         choose(filled, always=["d1/e", "d1/f"])
-    with pytest.raises(Refused, match="4000 bytes of dumps to load, and the scratch folder has room for 20000 bytes"):
+    with pytest.raises(Refused, match="4 dumps of 4000 bytes to load, and the scratch folder has room for 20000 bytes"):
         choose(filled, room=20000, always=["d1/e"])
 
 

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._consistent.request import parse_load
+from ansible_collections.longhaul.fleet.plugins.module_utils._consistent.request import parse_scratch_load
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import DIRECTORY, REGULAR, Entry
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.filters import Filters
@@ -106,7 +106,7 @@ def test_problems_of_jobs_with_drills(drill, words):
 
 
 CONSISTENT = [{"postgresql": {"databases": ["shop"]}}, {"mariadb": {"into": "my/dumps"}}]
-LOAD = {"postgresql": {"databases": "shop", "port": "5433"}}
+LOAD = {"postgresql": {"databases": "shop"}}
 
 
 @pytest.mark.parametrize(
@@ -118,6 +118,7 @@ LOAD = {"postgresql": {"databases": "shop", "port": "5433"}}
         ({"consistent": CONSISTENT[:1]}, [{"mariadb": {}}], "names mariadb, and consistent of the job has no mariadb"),
         ({"consistent": [*CONSISTENT, {"mariadb": {"into": "b"}}]}, [{"mariadb": {}}], "has 2 entries mariadb"),
         ({"consistent": [{"oracle": {}}]}, [LOAD], "an entry of consistent has oracle"),
+        ({}, [{"postgresql": {"databases": ["shpo"]}}], "names the database shpo of postgresql, of which consistent"),
     ],
 )
 def test_dumps_to_load_are_those_of_the_job(job, load, words):
@@ -128,7 +129,7 @@ def test_dumps_to_load_are_those_of_the_job(job, load, words):
         settings: Any = make_runs([written], {"all": ["web"]})[0]["drill"]
         first, second = settings.load
         assert (first.folder, second.folder) == (".longhaul-dumps/postgresql", "my/dumps")
-        assert (first.databases, first.server["port"], second.databases) == (["shop"], 5433, ())
+        assert (first.kind, first.databases, second.kind, second.databases) == ("postgresql", ["shop"], "mariadb", ())
         # A tree of several paths has a folder for each.
         (run,) = make_runs([{**written, "src": ["/srv/data", "/srv/more"]}], {"all": ["web"]})
         settings = run["drill"]
@@ -199,9 +200,9 @@ def test_the_folder_is_filled_in():
     assert fill_in(hook, "/s/data", {}) == {"command": ["check", "--in=/s/data"], "name": "{folder}"}
     module = {"module": "stat", "args": {"path": "{folder}/a", "follow": True}}
     assert fill_in(module, "/s", {}) == {"module": "stat", "args": {"path": "/s/a", "follow": True}}
-    words = {"command": ["check", "{postgresql:shop} {postgresql:other}", "{folder}"]}
-    filled = fill_in(words, "/s{postgresql:shop}", {"postgresql": {"shop": "longhaul_drill_0"}})
-    assert filled["command"] == ["check", "longhaul_drill_0 {postgresql:other}", "/s{postgresql:shop}"]
+    words = {"command": ["check", "-h{postgresql} {mariadb}", "{folder}"]}
+    filled = fill_in(words, "/s{postgresql}", {"postgresql": "/run/pg"})
+    assert filled["command"] == ["check", "-h/run/pg {mariadb}", "/s{postgresql}"]
     nested = {"module": "x", "args": {"argv": ["check", "{folder}"], "query": {"in": "{folder}/b"}}}
     assert fill_in(nested, "/s", {})["args"] == {"argv": ["check", "/s"], "query": {"in": "/s/b"}}
 
@@ -282,6 +283,7 @@ class Bench(Transfers):
             "make": {"room": 100, "entries": 9, "removed": ["longhaul-drill-old"]},
             "choose": CHOICE,
             "compare": {"entries": 3, "problems": [], "problems_total": 0},
+            "add": {},
             "remove": {"removed": True},
             "start": {"state": "serving", "alive": True, "progress": {"files_done": 1}},
             "poll": {"state": "serving", "alive": True},
@@ -326,7 +328,7 @@ class Bench(Transfers):
         record = one.new_record(AT, None)
         failure = ""
         try:
-            for step in (one.predict,) if check else (one.restore, one.unload, one.remove):
+            for step in (one.predict,) if check else (one.restore, one.remove):
                 live_to_end(step(record), [])
         except JobStopped as stopped:
             failure = str(stopped)
@@ -360,43 +362,46 @@ def test_the_steps_of_a_drill():
     assert other.practise()[0].path != record.path, "nobody can guess it"
 
 
-def test_dumps_are_loaded_into_databases_that_go_again():
+def test_dumps_are_loaded_into_servers_of_their_own():
     bench = Bench()
-    record, failure = bench.practise(load=[LOAD, {"mariadb": {"databases": ["a", "b"]}}])
-    load, unload = ["stop", "clear", "start"], ["poll", "stop", "clear"]
-    acts = ["make", "choose", "compare", *load, *load, *unload, *unload, "remove"]
+    record, failure = bench.practise(load=[LOAD, {"mariadb": {"user": "mysql"}}])
+    load, end = ["add", "stop", "clear", "start"], ["poll", "stop", "clear"]
+    acts = [*end, *end, "make", "choose", "compare", *load, *load, *end, *end, "remove", "remove", "remove"]
     assert not failure and [act for _name, act in bench.steps] == acts
     assert (record.databases, record.restored, record.kept) == (2, True, False)
     first, second = (step for _name, act, step in bench.asked if act == "start")
-    asked = [parse_load(step["request"]["load"]) for step in (first, second)]
-    scratch = asked[0].scratch
-    assert asked[0].databases == {"shop": f"{scratch}_0"} and asked[0].folder.endswith(
-        "/data/.longhaul-dumps/postgresql"
-    )
-    assert asked[1].databases == {"a": f"{scratch}_0", "b": f"{scratch}_1"} and first["id"] != second["id"]
-    assert bench.asked[1][2]["always"] == [".longhaul-dumps/postgresql", "my/dumps"]
+    asked = [parse_scratch_load(step["request"]["load"]) for step in (first, second)]
+    assert [one.kind for one in asked] == ["postgresql", "mariadb"] and first["id"] != second["id"]
+    assert asked[0].databases == ["shop"] and asked[0].folder == f"{record.path}/data/.longhaul-dumps/postgresql"
+    assert (asked[1].databases, asked[1].user, asked[1].folder) == ([], "mysql", f"{record.path}/data/my/dumps")
+    made = [step["name"] for _name, act, step in bench.asked if act in ("make", "add")]
+    assert [step["name"] for _name, act, step in bench.asked if act == "remove"] == made[::-1]
+    assert [f"/scratch/{name}" for name in made[1:]] == [one.place for one in asked]
+    assert bench.asked[7][2]["always"] == [".longhaul-dumps/postgresql", "my/dumps"]
     assert tell_drill(replace(GOOD, databases=2, load_seconds=1.5)).count("says, 2 databases loaded in 1.5 s;") == 1
+    bench.practise(check=True, load=[LOAD])
+    assert bench.said[-1].endswith("which has room for 100 B, and would load the dumps of postgresql there")
 
 
 @pytest.mark.parametrize(
     ("act", "answer", "words"),
     [
+        ("add", {"refused": "it is full"}, "it is full. The restored files are kept in"),
         (
             "start",
             {"state": "failed", "alive": False, "failure": "role app\nis missing"},
-            "the dumps of 2026-01-01T000000Z cannot be loaded on web: role app is missing",
+            "the dumps of 2026-01-01T000000Z cannot be loaded on web: role app is missing. The restored files",
         ),
         ("start", HostFailed("no line", "web"), "no line"),
-        ("poll", {"state": "none", "alive": False}, "they were gone before"),
-        ("stop", {"state": "failed", "alive": False, "failure": "in use"}, "the databases of the drill on web: in use"),
+        ("stop", {"state": "failed", "alive": False, "failure": "it is\nkilled"}, "had not ended well: it is killed"),
     ],
 )
 def test_a_drill_whose_dumps_cannot_be_loaded_fails(act, answer, words):
     bench = Bench()
     bench.answers[act] = answer
     record, failure = bench.practise(load=[LOAD])
-    assert words in failure and record.restored == (act != "start")
-    assert act != "start" or bench.steps[-3:] == [("web", "poll"), ("web", "stop"), ("web", "clear")]
+    assert words in failure and record.restored == (act == "stop") and record.kept == (act != "stop")
+    assert act == "stop" or bench.steps[-3:] == [("web", "poll"), ("web", "stop"), ("web", "clear")]
 
 
 def test_check_mode_looks_at_the_place_alone():

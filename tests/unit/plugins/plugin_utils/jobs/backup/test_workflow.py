@@ -899,15 +899,14 @@ class Drill:
             raise self.failure if isinstance(self.failure, Exception) else JobStopped(self.failure)
         record.snapshot, record.files, record.seconds, record.restored = COMPLETE["name"], 4, 2.0, True
 
-    databases = {"postgresql": {"shop": "longhaul_drill_0"}}
+    def sockets_of(self, _record: DrillRecord) -> Any:
+        return {"postgresql": "/scratch/longhaul-drill-1-0/server"}
 
-    def unload(self, _record: DrillRecord) -> Any:
-        self.steps.append("unload")
+    def keep(self, record: DrillRecord) -> Any:
+        self.steps.append("keep")
         yield from ()
-
-    def unload_after_failure(self, record: DrillRecord) -> Any:
-        yield from self.unload(record)
-        return ". A database stays"
+        record.kept = True
+        return "It is kept"
 
     def remove(self, _record: DrillRecord) -> Any:
         self.steps.append("remove")
@@ -918,11 +917,7 @@ def test_a_drill_follows_a_backup_and_is_made_again_when_it_is_due(world: World)
     world.drill = Drill()
     world.live(drill=DRILL)
     (record,) = world.reports
-    assert (
-        world.actions == [*WHOLE, "hook"]
-        and world.drill.steps == ["restore", "unload", "remove"]
-        and world.failures == []
-    )
+    assert world.actions == [*WHOLE, "hook"] and world.drill.steps == ["restore", "remove"] and world.failures == []
     assert dict(world.asked)["hook"] == {
         "argv": ["check", "/scratch/longhaul-drill-1/data"],
         "chdir": "/scratch/longhaul-drill-1/data",
@@ -933,13 +928,11 @@ def test_a_drill_follows_a_backup_and_is_made_again_when_it_is_due(world: World)
     world.before, world.transfers = record, [MOVED] * 4
     world.live(drill=DRILL)
     assert (
-        world.failures == []
-        and world.drill.steps == ["restore", "unload", "remove"]
-        and world.reports[-1].drill == record.drill
+        world.failures == [] and world.drill.steps == ["restore", "remove"] and world.reports[-1].drill == record.drill
     )
     world.before = None
     world.live(check_mode=True, drill=DRILL)
-    assert world.drill.steps == ["restore", "unload", "remove", "predict"]
+    assert world.drill.steps == ["restore", "remove", "predict"]
 
 
 def test_a_drill_that_fails_fails_the_job_and_the_next_run_makes_it_again(world: World):
@@ -948,7 +941,7 @@ def test_a_drill_that_fails_fails_the_job_and_the_next_run_makes_it_again(world:
     assert world.failures == ["drill: no room there"] and world.reports[-1].snapshot == COMPLETE["name"]
     world.before, world.drill, world.transfers = world.reports[-1], Drill(), [MOVED, MOVED]
     world.live(drill=DRILL)
-    assert world.failures == [] and world.drill.steps == ["restore", "unload", "remove"]
+    assert world.failures == [] and world.drill.steps == ["restore", "remove"]
 
 
 def test_a_drill_with_an_answer_that_cannot_be_used_has_failed(world: World):
@@ -970,8 +963,8 @@ def test_what_a_failed_validation_looked_at_is_kept(world: World):
     world.live(drill=DRILL)
     (failure,) = world.failures
     assert "validation of what was restored" in failure and "it went wrong" in failure
-    assert "are kept in /scratch/longhaul-drill-1/data on web until the next drill. A database stays" in failure
-    assert world.drill.steps == ["restore", "unload"]
+    assert failure.endswith("The snapshot stays. It is kept")
+    assert world.drill.steps == ["restore", "keep"]
     drill = world.reports[-1].drill
     assert drill is not None and drill.kept and drill.failure and not drill.succeeded
 
@@ -983,8 +976,8 @@ def test_a_validation_by_tasks_interrupts_the_drill(world: World, fails: bool):
     answer = TasksResult("", failed=fails, result={"msg": "rows are missing"})
     world.live_with_tasks(answer, drill={**DRILL, "validate": {"tasks": "validate.yml"}})
     assert world.handed_over[-1].folder == "/scratch/longhaul-drill-1/data" and world.handed_over[-1].host == "web"
-    assert world.handed_over[-1].databases == world.drill.databases
-    assert world.drill.steps == (["restore", "unload"] if fails else ["restore", "unload", "remove"])
+    assert world.handed_over[-1].sockets == {"postgresql": "/scratch/longhaul-drill-1-0/server"}
+    assert world.drill.steps == (["restore", "keep"] if fails else ["restore", "remove"])
     assert ("rows are missing" in "".join(world.failures)) == fails
 
 
@@ -994,7 +987,7 @@ def test_a_drill_alone_makes_no_backup_and_keeps_its_record(world: World):
     world.before, world.drill, world.drills_only = before, Drill(), True
     world.asked.clear()
     world.live(drill=DRILL)
-    assert world.actions == ["list", "hook"] and world.drill.steps == ["restore", "unload", "remove"]
+    assert world.actions == ["list", "hook"] and world.drill.steps == ["restore", "remove"]
     after = world.reports[-1]
     assert after.drill and replace(after, drill=None) == before and world.holder is None
     world.before, world.drill = after, Drill("no room there")
