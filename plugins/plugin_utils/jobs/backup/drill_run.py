@@ -201,6 +201,7 @@ class RestoreDrill:
         record.databases, record.load_seconds = loaded, round(time.monotonic() - began, 3)
 
     def _start_server(self, host: str, number: int, one: DumpsToLoad, dumps: str, name: str) -> Start:
+        key = self._key(number)
         load = {
             "kind": one.kind,
             "folder": os.path.normpath(dumps),
@@ -217,7 +218,8 @@ class RestoreDrill:
             "wait": _SHORT,
             "secrets": [],
             "replace": None,
-            **self._key(number),
+            "id": key["id"],
+            "side": key["side"],
         }
 
     def _key(self, number: int) -> JobKey:
