@@ -12,7 +12,8 @@ To read in this order:
 * ``groups``: jobs that switch over together, or not at all;
 * ``preflight``: decisions of the preflight; ``verify``: comparisons of trees, ``verify_page`` the report on them;
 * ``record``: what the destination keeps of a job, and where that stops a run;
-* ``forecast``: how long a cutover will take, by rates that were measured;
+* ``forecast``: how long a cutover will take, by rates that were measured; ``prediction_check``: what a benchmark
+  predicted, beside what it really took;
 * ``advice``: what a person should do next; ``report``: what a report says beside the state, and the figures of a run;
   ``job_status``: the status of a job in an overview; ``metrics``: the figures of all jobs for Prometheus.
 

@@ -24,6 +24,7 @@ from ...report.model import (
     Tone,
 )
 from ..hook_steps import HookRun
+from .prediction_check import PredictionCheck
 from .report_charts import changed_charts, charts_over_time, downtime_charts
 from .report_facts import (
     JobPass,
@@ -74,6 +75,7 @@ def job_blocks(report: JobReport, with_notices: bool = True) -> list[PageBlock]:
     blocks += [ChartRow(charts)] if charts else []
     made = find_passes(report)
     blocks += [_pass_table(made)] if made else []
+    blocks += [_prediction_table(more.benchmark)] if more.benchmark else []
     blocks += [_hook_table(state.hooks)] if state.hooks else []
     compared = state.phases.verify or state.phases.verify_failed
     blocks += proof_blocks(compared) if compared else [FactList([Fact("Comparison", "not made yet")])]
@@ -101,6 +103,24 @@ def _pass_table(passes: Sequence[JobPass]) -> Table:
         for name, one in passes
     ]
     return Table("Passes", columns, rows)
+
+
+def _prediction_table(checks: Sequence[PredictionCheck]) -> Table:
+    """Return what a benchmark predicted beside what it really took."""
+    columns = [Column("What"), *(Column(title, is_number=True) for title in ("Predicted", "Range", "Real", "Apart"))]
+    rows = []
+    for one in checks:
+        row = [Cell(one.what), Cell(format_duration(one.predicted))]
+        row.append(Cell(f"{format_duration(one.low)} to {format_duration(one.high)}"))
+        if one.real is None:
+            row += [Cell("not made yet"), Cell("")]
+        else:
+            is_inside = one.low <= one.real <= one.high
+            note = "within the range" if is_inside else "outside of the range"
+            apart = f"{(one.real - one.predicted) / one.predicted:+.0%}"
+            row += [Cell(format_duration(one.real)), Cell(apart, Tone.GOOD if is_inside else Tone.CAUTION, note)]
+        rows.append(tuple(row))
+    return Table("Predictions of the benchmark against reality", columns, rows)
 
 
 def _hook_table(hooks: Sequence[HookRun]) -> Table:

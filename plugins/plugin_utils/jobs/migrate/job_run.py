@@ -31,6 +31,7 @@ from .forecast import UNKNOWN, Forecast, forecast_downtime, with_comparison, wit
 from .groups import NEEDED, Gate, begin_switch, enter, joins_begun, siblings
 from .hosts import SIDES, MigrationHosts
 from .phases import Decision, Phase, Step, decide
+from .prediction_check import PredictionCheck
 from .preflight import lacking
 from .record import find_conflict, is_switched_elsewhere, make_record
 from .report import make_report
@@ -102,6 +103,7 @@ class Services(NamedTuple):
     forecast: Callable[[MigrationState], Forecast] = lambda state: forecast_downtime(
         state, {state.name: state}, lambda seconds: sum(seconds.values())
     )
+    check_predictions: Callable[[MigrationState], list[PredictionCheck]] = lambda _state: []
 
 
 class Failure(NamedTuple):
@@ -574,7 +576,7 @@ class JobRun:
     def _report(self, predicted: TransferSummary | None = None, deletions: str = "") -> None:
         self._warn_unkept()
         self._save()
-        told = (predicted, deletions, self._services.forecast(self.state))
+        told = (predicted, deletions, self._services.forecast(self.state), self._services.check_predictions(self.state))
         self._services.report(make_report(self.state, self._warnings, self._options.check_mode, *told))
 
 

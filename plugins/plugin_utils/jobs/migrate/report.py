@@ -17,6 +17,7 @@ from ..failures import KeptFailure, ReportedFailure, keep_failures
 from ..hook_steps import HookRun
 from .advice import advice
 from .forecast import Forecast
+from .prediction_check import PredictionCheck
 from .state import Downtime, MigrationState, TransferSummary
 
 _SUMS = ("entries", "bytes", "bytes_apparent", "bytes_sent", "files_deleted")
@@ -39,13 +40,15 @@ def make_report(
     predicted: TransferSummary | None = None,
     deletions: str = "",
     forecast: Forecast | None = None,
+    checks: Sequence[PredictionCheck] = (),
 ) -> dict[str, Any]:
     """Return the state of a job with what only reports say.
 
     That is ``warnings``, those of them that only hold for the last pass or run as ``hints``, ``next`` and
     ``check_mode``; ``totals`` of all transfers; the ``forecast`` of the downtime; ``downtimes`` and ``hooks`` with
     their ``seconds``, and as ``lasted`` in words; ``foreseen``: the forecast when the cutover began beside what it
-    took; and ``predicted`` and ``deletions`` as they were given, but empty if a transfer was made since.
+    took; ``benchmark``: what a benchmark predicted beside what was made; and ``predicted`` and ``deletions`` as they
+    were given, but empty if a transfer was made since.
     """
     passes = state.passes
     if predicted is None or (passes and predicted.at <= passes[-1].at):
@@ -62,6 +65,7 @@ def make_report(
         "forecast": forecast or {},
         "totals": _totals(passes or ([predicted] if predicted else [])),
         "foreseen": compare_forecast(state),
+        "benchmark": [dump_dataclass(one) for one in checks],
         "downtimes": [_with_seconds(one, seconds_of(one.since), seconds_of(one.to)) for one in state.downtimes],
         "hooks": [_with_seconds(one, one.began, one.ended) for one in state.hooks],
     }

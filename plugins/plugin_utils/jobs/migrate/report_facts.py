@@ -20,6 +20,7 @@ from ...report.model import (
     Notice,
     Tone,
 )
+from .prediction_check import PredictionCheck
 from .samples import bytes_left, latest_rate
 from .state import ComparisonResult, Downtime, MigrationState, Stage, TransferSummary, parse_state
 
@@ -54,6 +55,7 @@ class ReportMembers:
     deletions: str = ""
     forecast: ExpectedDowntime = field(default_factory=ExpectedDowntime)
     totals: JobTotals = field(default_factory=JobTotals)
+    benchmark: list[PredictionCheck] = field(default_factory=list)  # of the same trees
 
 
 class JobReport(NamedTuple):

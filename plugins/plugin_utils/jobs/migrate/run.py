@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...benchmark.kept import find_recent
+from ...benchmark.measurement import BenchmarkResult
 from ...common.ansible_process import ansible_pid
 from ...common.memory import Memory
 from ...common.refusal import Refusal
@@ -41,6 +42,7 @@ from .hosts import MigrationHosts
 from .job_run import Options, Services
 from .metrics_file import METRICS_PERIOD, MetricsFile
 from .phases import Phase, Step
+from .prediction_check import check_predictions
 from .record import record_id
 from .report import JobRecord
 from .report_facts import RunFacts, parse_report
@@ -96,7 +98,7 @@ class MigrationRun:
         self._options = self._read_options()
         self._workflows: dict[str, MigrationWorkflow] = {}
         self._benchmark_folder = benchmark_folder
-        self._benchmarks: dict[tuple[str, str], BenchmarkRates | None] = {}
+        self._benchmarks: dict[tuple[str, str], BenchmarkResult | None] = {}
         self._ranks: dict[str, tuple[int, float, int]] = {}
         self._memory = Memory()
         self.store = MigrationStore(options["folder"], writes=write)
@@ -337,6 +339,7 @@ class MigrationRun:
             claim=self._claim,
             release=self._release,
             forecast=self._forecast,
+            check_predictions=lambda state: check_predictions(self._find_benchmark(state), state),
         )
 
     def _forecast(self, state: MigrationState) -> Forecast:
@@ -365,9 +368,12 @@ class MigrationRun:
 
     def _benchmark_of(self, state: MigrationState) -> BenchmarkRates | None:
         """Return what a recent benchmark has measured of the hosts of a job; None if there is none."""
+        return rates_of(self._find_benchmark(state))
+
+    def _find_benchmark(self, state: MigrationState) -> BenchmarkResult | None:
         pair = (state.identity.src_host, state.identity.dest_host)
         if pair not in self._benchmarks:
-            self._benchmarks[pair] = rates_of(find_recent(self._benchmark_folder, *pair))
+            self._benchmarks[pair] = find_recent(self._benchmark_folder, *pair)
         return self._benchmarks[pair]
 
     def _renew_forecasts(self) -> None:

@@ -270,3 +270,16 @@ def test_a_thousand_jobs_are_less_than_three_megabytes(record_property):
     assert len(html.encode()) < 3_000_000
     outline = Outline.of(html)
     assert outline.problems == [] and outline.plain.count("| ✓ switched over |") > 500
+
+
+def test_predictions_of_a_benchmark_stand_beside_reality():
+    checks = [
+        {"what": "first copy", "predicted": 60, "low": 50, "high": 80, "real": 66},
+        {"what": "pass without changes", "predicted": 4, "low": 3, "high": 6, "real": 12},
+        {"what": "comparison by content", "predicted": 70, "low": 60, "high": 90, "real": None},
+    ]
+    text = plain(make_job_page(parse_report({**job_report(1), "benchmark": checks}), RUN))
+    assert "| first copy | 1 min | 50 s to 1 min 20 s | 1 min 6 s | ✓ +10% within the range |" in text
+    assert "| pass without changes | 4 s | 3 s to 6 s | 12 s | ▲ +200% outside of the range |" in text
+    assert "| comparison by content | 1 min 10 s | 1 min to 1 min 30 s | not made yet |" in text
+    assert "Predictions of the benchmark" not in plain(make_job_page(parse_report(job_report(1)), RUN))
