@@ -6,8 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
@@ -19,7 +18,6 @@ from ..report.model import (
     Chart,
     ChartRow,
     Column,
-    EarlierReport,
     Fact,
     FactList,
     Notice,
@@ -38,25 +36,8 @@ _MOST_PAIRS = 100  # whose measurements are on the page; the table has all
 _SIDES = ("source", "dest")
 
 
-class RealTimes(NamedTuple):
-    """How long transfers and comparisons of a pair really took, in seconds. None: none was made."""
-
-    first_copy: float | None = None
-    unchanged: float | None = None
-    comparison: float | None = None
-
-
-def make_benchmark_page(
-    results: Sequence[BenchmarkResult],
-    now: float,
-    by: str = "",
-    real: Mapping[tuple[str, str], RealTimes] | None = None,
-    earlier: Sequence[EarlierReport] = (),
-) -> Page:
-    """Return the page on the benchmarks of pairs. ``now`` is in seconds since 1970.
-
-    ``real`` has what was measured since, by the names of the source and the destination.
-    """
+def make_benchmark_page(results: Sequence[BenchmarkResult], now: float, by: str = "") -> Page:
+    """Return the page on the benchmarks of pairs. ``now`` is in seconds since 1970."""
     notices = [notice for one in results for notice in _notices(one)]
     unusable = sum(one.recommendation is None for one in results)
     measured = [one.measurement for one in results]
@@ -75,12 +56,8 @@ def make_benchmark_page(
         ),
     ]
     verdict = f"{unusable} of {pairs} have no method that can run." if unusable else f"Measured {pairs}."
-    known = real or {}
     sections = [Section("Pairs", [_pair_table(results)])]
-    sections += [
-        Section(_name(one), _pair_blocks(one, known.get(_key(one.measurement), RealTimes())))
-        for one in results[:_MOST_PAIRS]
-    ]
+    sections += [Section(_name(one), _pair_blocks(one)) for one in results[:_MOST_PAIRS]]
     return Page(
         title="Benchmark",
         verdict=verdict,
@@ -91,12 +68,7 @@ def make_benchmark_page(
         sections=sections,
         made_at=both_times(now),
         made_by=by,
-        earlier=earlier,
     )
-
-
-def _key(measured: PairMeasurement) -> tuple[str, str]:
-    return measured.source, measured.dest
 
 
 def _name(one: BenchmarkResult) -> str:
@@ -169,7 +141,7 @@ def _rate(rate: float) -> str:
 # One pair
 
 
-def _pair_blocks(one: BenchmarkResult, real: RealTimes) -> list[PageBlock]:
+def _pair_blocks(one: BenchmarkResult) -> list[PageBlock]:
     chosen = one.recommendation
     facts = []
     if chosen is not None:
@@ -186,7 +158,7 @@ def _pair_blocks(one: BenchmarkResult, real: RealTimes) -> list[PageBlock]:
     charts = [*_candidate_charts(one.candidates), *_part_charts(one.measurement)]
     blocks += [ChartRow(charts)] if charts else []
     blocks += [_candidate_table(one.candidates)] if one.candidates else []
-    blocks += [_prediction_table(chosen, real)] if chosen is not None else []
+    blocks += [_prediction_table(chosen)] if chosen is not None else []
     return [*blocks, *_host_tables(one.measurement)]
 
 
@@ -261,28 +233,17 @@ def _candidate_table(candidates: Sequence[Candidate]) -> Table:
     return Table("Methods for this pair", [Column(title, is_number=title in numbers) for title in titles], rows)
 
 
-def _prediction_table(chosen: Recommendation, real: RealTimes) -> Table:
-    columns = [Column("What"), *(Column(title, is_number=True) for title in ("Predicted", "Range", "Real", "Apart"))]
+def _prediction_table(chosen: Recommendation) -> Table:
+    columns = [Column("What"), *(Column(title, is_number=True) for title in ("Predicted", "Range"))]
     rows = [
-        _prediction_row(name, made, took)
-        for name, made, took in (
-            ("first copy", chosen.first_copy, real.first_copy),
-            ("pass without changes", chosen.unchanged, real.unchanged),
-            ("comparison by content", chosen.comparison, real.comparison),
+        (Cell(name), Cell(format_duration(made.seconds) if made.seconds else "not known"), Cell(_range(made)))
+        for name, made in (
+            ("first copy", chosen.first_copy),
+            ("pass without changes", chosen.unchanged),
+            ("comparison by content", chosen.comparison),
         )
     ]
-    return Table("Prediction against reality", columns, rows)
-
-
-def _prediction_row(name: str, made: Prediction, took: float | None) -> Sequence[Cell]:
-    predicted = format_duration(made.seconds) if made.seconds else "not known"
-    if took is None or not made.seconds:
-        return (Cell(name), Cell(predicted), Cell(_range(made)), Cell("not yet"), Cell(""))
-    is_inside = made.low <= took <= made.high
-    apart = f"{(took - made.seconds) / made.seconds:+.0%}"
-    note = "within the range" if is_inside else "outside of the range"
-    tone = Tone.GOOD if is_inside else Tone.CAUTION
-    return (Cell(name), Cell(predicted), Cell(_range(made)), Cell(format_duration(took)), Cell(apart, tone, note))
+    return Table("Predictions", columns, rows)
 
 
 def _host_tables(measured: PairMeasurement) -> list[PageBlock]:
