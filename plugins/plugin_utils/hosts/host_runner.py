@@ -65,9 +65,6 @@ _PIPELINING = ("ansible_pipelining", "ansible_ssh_pipelining")
 _TELLING = ("host", "ssh_host", "port", "user", "become", "become_user", "become_method", "python_interpreter")
 _ALWAYS_READ = ("ansible_connection", *(f"ansible_{name}" for name in _TELLING))
 _OMITTED: Any = getattr(errors, "AnsibleValueOmittedError", ())  # ansible-core 2.19 and newer
-_NO_PYTHON = re.compile(
-    r"interpreter '[^']*' was not found|env: .*python.*No such file|python[\d.]*: (command )?not found"
-)
 _LONGEST_SAID = 500  # characters of what a program said that ran instead of Python
 _READ = ("ansible_", "inventory_hostname", "longhaul_")
 # In a rescue these hold the task that failed, whose own variables are gone by then.
