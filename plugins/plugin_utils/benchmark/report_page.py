@@ -28,6 +28,7 @@ from ..report.model import (
     Table,
     Tone,
     Unit,
+    attention_fact,
 )
 from .measurement import BenchmarkResult, Candidate, LinkRates, PairMeasurement, Prediction, Recommendation
 
@@ -49,11 +50,7 @@ def make_benchmark_page(results: Sequence[BenchmarkResult], now: float, by: str 
         Fact("Began", both_times(begin)),
         Fact("Took", format_duration(cost)),
         Fact("Run by", by or "not known"),
-        Fact(
-            "Needs attention",
-            counted(len(notices), "thing", "things") if notices else "nothing",
-            tone=Tone.BAD if unusable else Tone.CAUTION if notices else Tone.GOOD,
-        ),
+        attention_fact(len(notices), bool(unusable)),
     ]
     verdict = f"{unusable} of {pairs} have no method that can run." if unusable else f"Measured {pairs}."
     sections = [Section("Pairs", [_pair_table(results)])]

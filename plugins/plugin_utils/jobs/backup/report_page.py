@@ -32,6 +32,7 @@ from ...report.model import (
     Table,
     Tone,
     Unit,
+    attention_fact,
 )
 from ..hook_steps import HookRun
 from .capacity import (
@@ -130,11 +131,7 @@ def _headline(
         *_drill_headline([one.drill for one in records if one.drill is not None], len(health)),
         Fact("New data", f"{format_bytes(sum(daily))} a day" if daily else "not known yet"),
         capacity_fact(repositories),
-        Fact(
-            "Needs attention",
-            counted(attention, "thing", "things") if attention else "nothing",
-            tone=Tone.BAD if any(one.state in SICK for one in health) else Tone.CAUTION if attention else Tone.GOOD,
-        ),
+        attention_fact(attention, any(one.state in SICK for one in health)),
     ]
 
 

@@ -19,6 +19,7 @@ from ...report.model import (
     Fact,
     Notice,
     Tone,
+    attention_fact,
 )
 from .samples import bytes_left, latest_rate
 from .state import ComparisonResult, Downtime, MigrationState, Stage, TransferSummary, parse_state
@@ -263,11 +264,7 @@ def make_headline(
         _downtime_fact(units),
         _verified_fact(moved),
         Fact("Run by", run.by or "not known", f"up to phase {run.phase}" if run.phase else ""),
-        Fact(
-            "Needs attention",
-            counted(attention, "thing", "things") if attention else "nothing",
-            tone=Tone.BAD if any(one.state.failure for one in reports) else Tone.CAUTION if attention else Tone.GOOD,
-        ),
+        attention_fact(attention, any(one.state.failure for one in reports)),
     ]
 
 

@@ -28,6 +28,7 @@ from ...report.model import (
     Table,
     Tone,
     Unit,
+    attention_fact,
 )
 from .job_blocks import proof_blocks
 from .report_facts import RunFacts, tell_comparison, tell_end
@@ -94,11 +95,7 @@ def make_verify_page(
             Tone.BAD if notices else Tone.GOOD,
         ),
         Fact("Run by", run.by or "not known"),
-        Fact(
-            "Needs attention",
-            counted(len(notices), "job", "jobs") if notices else "nothing",
-            tone=Tone.BAD if notices else Tone.GOOD,
-        ),
+        attention_fact(len(notices), bool(notices), "job", "jobs"),
     ]
     details = [
         Detail(one.name, proof_blocks(one.found), *_standing(one), f"{one.source} → {one.dest}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted, entries_text
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
 
 from ...common.typed_json import parse_dataclass
 from ...common.units import format_bytes, format_duration, format_size, shown_time
@@ -29,6 +29,7 @@ from ...report.model import (
     Table,
     Tone,
     Unit,
+    attention_fact,
 )
 from .report import CHECKS, DONE, RestoreReport
 
@@ -99,11 +100,7 @@ def _headline(report: RestoreReport, figures: RestoreFigures, attention: int) ->
         Fact("Ended", shown_time(report.at) if report.state != "begun" else "not yet"),
         _verified(report, figures),
         Fact("Run by", report.by or "not known"),
-        Fact(
-            "Needs attention",
-            counted(attention, "thing", "things") if attention else "nothing",
-            tone=Tone.BAD if report.state == "failed" else Tone.CAUTION if attention else Tone.GOOD,
-        ),
+        attention_fact(attention, report.state == "failed"),
     ]
 
 
