@@ -39,7 +39,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.health 
 )
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.hosts import ask_for_audit
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.job_problems import refuse_jobs
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.jobs import make_runs
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.jobs import make_runs, places_of
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.metrics import write_metrics
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.planning import (
     apply_defaults,
@@ -179,7 +179,7 @@ class ActionModule(ConductAction):
         runs = make_runs(apply_defaults(options["jobs"], options["defaults"]), self.variables["groups"])
         health = judge(runs, store.read_all(run["id"] for run in runs), [], [], time.time())
         repositories: dict[str, list[str]] = {run["host"]: [] for run in runs}
-        for place in (place for run in runs for place in (run["repository"], *run["copies"])):
+        for place in places_of(runs):
             paths = repositories.setdefault(place["host"], [])
             paths += [place["path"]] if place["path"] not in paths else []
         asked = HostQuestions(

@@ -210,7 +210,7 @@ source:
   description: Totals on O(src_host).
   returned: always
   type: dict
-  contains:
+  contains: &totals
     entries:
       description: Number of entries of all types.
       type: int
@@ -234,26 +234,7 @@ dest:
   description: Totals on O(dest_host).
   returned: always
   type: dict
-  contains:
-    entries:
-      description: Number of entries of all types.
-      type: int
-      sample: 54344
-    types:
-      description: Number of entries of each type, by the letters of C(find -type).
-      type: dict
-      sample: {d: 4022, f: 49100, l: 1222}
-    bytes:
-      description: Bytes in all files.
-      type: int
-      sample: 2684354560
-    digest:
-      description:
-        - Digest of all that was compared. If it is the same on both hosts, so are the trees. It depends on O(checksum),
-          O(fields) and the filter rules. Entries that only the destination has change it, too.
-      type: str
-      sample: 5e884898da28047151d0e56f8dc62927
-      version_added: 0.3.0
+  contains: *totals
 algorithm:
   description: Hash function that was used to compare content. Empty with O(checksum=false).
   returned: always

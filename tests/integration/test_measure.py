@@ -32,7 +32,7 @@ class ActionModule(PairAction):
 
     def run_pair(self, source, dest, options, say):
         request = MeasureRequest(options["src"], options["dest"], options["seconds"], 256 << 20)
-        return dump_dataclass(measure_pair(source, dest, request, say))
+        return dump_dataclass(measure_pair(source, dest, request, say).measurement)
 """
 
 

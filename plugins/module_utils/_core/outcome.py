@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 else:  # making such classes takes time at each job's start
     PathError = OwnerMismatch = dict
 
+ENTRIES_DONE = ("files_created", "files_updated", "files_deleted", "attributes_changed")  # counts of an outcome
+BYTES_DONE = ("bytes_content", "bytes_sent", "bytes_from_basis", "bytes_shared")
 MAX_ERRORS = 200  # listed; all are counted
 MAX_DELETED = 20  # named apart, since among the changes they may come after the last one that is listed
 _MISMATCH: Mapping[str, type] = {

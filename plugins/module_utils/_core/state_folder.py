@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import sys
@@ -38,3 +39,21 @@ def private_folder(path: str) -> str:
     if stat.S_IMODE(found.st_mode) & 0o077:
         os.chmod(path, 0o700)
     return path
+
+
+def replace_file(path: str, data: bytes, partial: str) -> None:
+    """Replace a file of a private folder, mode 0600, as a whole; it is on the disk when this returns. Raises OSError.
+
+    ``partial`` is the path at which it is written first, which nobody else writes at the same time.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with open(os.open(partial, flags, 0o600), "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(partial, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(partial)
+        raise

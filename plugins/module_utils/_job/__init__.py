@@ -10,7 +10,6 @@
 * ``launcher``: start a job as a process of its own, watch it, end it, and remove what a killed one left.
 * ``main``: what such a process does. ``transfer_job``, ``digest_job``, ``owner_census``, ``benchmark_job``,
   ``consistent_job``: its kinds. ``confine_job``: what it gives up before it deals with the peer.
-* ``owner_check``: whether a destination keeps owners, found out before a transfer.
 * ``state``: the folder of a job, its locks. ``reporter``: its status file.
 * ``overview``: what all transfers of a host do at the moment.
 * ``records``: what the control node keeps of its jobs at their destinations.

@@ -12,7 +12,6 @@ the digest of everything before, which the module checks before it runs anything
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.util
 import io
@@ -22,7 +21,7 @@ import time
 import zipfile
 
 from .._core.archives import build_archive
-from .._core.state_folder import StateError, private_folder
+from .._core.state_folder import StateError, private_folder, replace_file
 
 _UNUSED = 30 * 86400  # seconds after which another version, or that of another Python, is removed
 _HEADER = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)  # PEP 552: by hash, and not to be checked
@@ -108,17 +107,7 @@ def keep(archive: str, place: str) -> None:
         raise OSError(str(error)) from error
     with open(archive, "rb") as stream:
         compiled = compile_archive(stream.read())
-    own = f"{place}.{os.getpid()}"
-    try:
-        with open(own, "wb") as stream:
-            stream.write(compiled)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(own, place)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(own)
-        raise
+    replace_file(place, compiled, f"{place}.{os.getpid()}")
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
         if name.startswith("engine-") and os.lstat(path).st_mtime < time.time() - _UNUSED:

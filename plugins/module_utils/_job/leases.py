@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Iterator, Mapping, NamedTuple, cast
 
 from .._core.boot import boot_id, boot_seconds
 from .._core.json_shape import WrongShape, as_object, member, number, optional
-from .._core.state_folder import StateError, private_folder, state_root
+from .._core.state_folder import StateError, private_folder, replace_file, state_root
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -360,13 +360,7 @@ def _wait_for_lock(lock: int) -> None:
 def _write(folder: str, identity: str, lease: StoredLease) -> None:
     """Replace a lease, on the disk when this returns. Only who holds the lock may."""
     path = _path(folder, identity)
-    partial = f"{path}.part"
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(partial, flags, 0o600), "w") as stream:
-            json.dump(lease, stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(partial, path)
+        replace_file(path, json.dumps(lease).encode(), f"{path}.part")
     except OSError as error:
         raise StateError(f"{path} cannot be written: {error.strerror}") from error

@@ -17,7 +17,7 @@ import stat
 import time
 from typing import TYPE_CHECKING, Mapping, cast
 
-from .._core.state_folder import StateError, private_folder, state_root
+from .._core.state_folder import StateError, private_folder, replace_file, state_root
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -44,13 +44,8 @@ def keep_record(identity: str, record: Mapping[str, object]) -> None:
     private_folder(state_root())
     folder = private_folder(_folder())
     path = os.path.join(folder, f"{identity}.json")
-    partial = f"{path}.{os.getpid()}"
     try:
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(partial, path)
+        replace_file(path, text.encode(), f"{path}.{os.getpid()}")
     except OSError as error:
         raise StateError(f"{path} cannot be written: {error.strerror}") from error
 

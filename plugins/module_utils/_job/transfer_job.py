@@ -39,6 +39,8 @@ CHECK_INTERVAL = 0.1  # seconds
 LOG_BYTES = 1 << 20  # of a job's log, at most
 LOG_KEPT_BYTES = 256 << 10  # of the newest lines, where there are more
 _COMPARES_NO_CHANGE_TIMES = ("rsync", "rsyncd")  # methods whose program knows none
+_OWNER_FILE = b"owner"
+_OTHER_ID = 1  # that is not root's
 _LOG_LINE = 4000  # characters of one entry
 
 
@@ -193,7 +195,6 @@ def _destination(context: Context, folder: JobFolder, probed: ProbedRoot | None)
         return
     from .._tree import staging  # here, as below: a source never needs it
     from .._tree.time_units import learn_file_systems
-    from . import owner_check
 
     holder = f"transfer {context.settings['id']} (process {os.getpid()})"
     with destination_lock(context.root, holder) as taken_by:
@@ -223,7 +224,7 @@ def _destination(context: Context, folder: JobFolder, probed: ProbedRoot | None)
             with contextlib.closing(staging.open_staging(context)) as staged:
                 context.serve["leftover"] = staged.prepare(registry.leftover_adopter(context.settings["method"]))
                 try:
-                    owner_check.require_owners(context)
+                    require_owners(context)
                     learn_file_systems(context)
                     with hold_beside(context):
                         yield
@@ -233,6 +234,42 @@ def _destination(context: Context, folder: JobFolder, probed: ProbedRoot | None)
                         context.log(left)
                 if left and succeeded():
                     raise staging_left(left)
+
+
+def require_owners(context: Context) -> None:
+    """Try to give a file in the staging folder away, where the transfer must keep owners.
+
+    A file system of another machine may refuse root what a local one allows it, and a whole tree that arrives with the
+    wrong owners is no copy.
+    Raises TransferFailed if the file system refuses, or keeps the old owner without an error. Does nothing for users
+    other than root, who cannot give files away anywhere.
+    """
+    if os.geteuid() != 0 or not {"owner", "group"} & set(context.settings["preserve"]):
+        return
+    from .._tree.staging import open_staging
+
+    reason = _owner_refusal(open_staging(context).temporary_fd)
+    if reason:
+        raise TransferFailed(
+            f"the file system of {os.fsdecode(context.root)} does not keep owners ({reason}), as NFS with root_squash "
+            "and CIFS without POSIX extensions do not. Nothing was written. Export it with no_root_squash, or set "
+            "preserve without owner and group"
+        )
+
+
+def _owner_refusal(folder_fd: int) -> str:
+    """Return why files in the folder cannot be given away; empty if they can."""
+    fd = os.open(_OWNER_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder_fd)
+    try:
+        os.fchown(fd, _OTHER_ID, _OTHER_ID)
+        status = os.fstat(fd)
+        return "" if (status.st_uid, status.st_gid) == (_OTHER_ID, _OTHER_ID) else "chown has no effect"
+    except OSError as error:
+        return f"chown: {error.strerror}"
+    finally:
+        os.close(fd)
+        with contextlib.suppress(OSError):
+            os.unlink(_OWNER_FILE, dir_fd=folder_fd)
 
 
 @contextlib.contextmanager

@@ -86,7 +86,7 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     class Values(TypedDict, total=False):
-        """Options of the daemon or of a module in their own types, by key; a unit test holds this to the table."""
+        """Options of the daemon or of a module in their own types, by key; the table has more that no code reads."""
 
         # what a module has beside rsync's options
         name: str
@@ -102,30 +102,19 @@ if TYPE_CHECKING:
         daemon_chroot: str
         address: str
         daemon_uid: str
-        socket_options: tuple[str, ...]
-        proxy_protocol_hosts: tuple[str, ...]
-        daemon_gid: tuple[str, ...]
         # of a module
         use_chroot: bool
-        numeric_ids: bool
         munge_symlinks: bool
         insecure_links: bool
         read_only: bool
         write_only: bool
-        open_noatime: bool
-        list: bool
         fake_super: bool
         strict_modes: bool
         reverse_lookup: bool
-        forward_lookup: bool
-        ignore_errors: bool
-        ignore_nonreadable: bool
-        transfer_logging: bool
         max_connections: int
         max_verbosity: int
         timeout: int
         comment: str
-        name_converter: str
         log_format: str
         syslog_tag: str
         filter: str
@@ -138,19 +127,13 @@ if TYPE_CHECKING:
         secrets_file: str
         exclude_from: str
         include_from: str
-        temp_dir: str
         uid: str
-        charset: str
-        incoming_chmod: str
-        outgoing_chmod: str
-        syslog_facility: str
         auth_digest: str
         hosts_allow: tuple[str, ...]
         hosts_deny: tuple[str, ...]
         exclude: tuple[str, ...]
         include: tuple[str, ...]
         refuse_options: tuple[str, ...]
-        dont_compress: tuple[str, ...]
         auth_users: tuple[str, ...]
         gid: tuple[str, ...]
 

@@ -105,7 +105,7 @@ def derive_candidate(measured: PairMeasurement, ability: Ability) -> Candidate:
     if not parts.rates.get(NETWORK):
         return made
     name, plain = parts.slowest
-    compressed = find_parts(measured, ability, compressed=True).slowest[1] if can_compress(measured, ability) else 0.0
+    compressed = find_parts(measured, ability, compressed=True).slowest[1] if best_algorithm(measured, ability) else 0.0
     costs = COSTS[ability.method]
     first_byte = costs.start / _machine_speed(measured) + costs.start_trips * measured.link.round_trip
     used = {side: round(plain * _processor_seconds(measured, ability, side), 3) for side in SIDES}
@@ -115,7 +115,7 @@ def derive_candidate(measured: PairMeasurement, ability: Ability) -> Candidate:
 def find_parts(measured: PairMeasurement, ability: Ability, compressed: bool = False) -> Parts:
     """Return how much each part of the way moves for a method; ``compressed``: of the tree's data, compressed."""
     ratio = max(1.0, measured.tree.ratio) if compressed else 1.0
-    rates = {_DISKS[side]: _disk(measured, side).large for side in SIDES}
+    rates = {_DISKS[side]: disk_of(measured, side).large for side in SIDES}
     carried = _network(measured, ability)
     encrypted = measured.link.forth.encrypted if ability.variant == TLS else 0.0
     if encrypted >= carried * _SAME:
@@ -127,11 +127,6 @@ def find_parts(measured: PairMeasurement, ability: Ability, compressed: bool = F
         slower = min(SIDES, key=lambda side: rates[_PROCESSORS[side]])
         rates[_PROCESSORS[slower]] = min(rates[_PROCESSORS[slower]], encrypted * ratio)
     return Parts(rates)
-
-
-def can_compress(measured: PairMeasurement, ability: Ability) -> bool:
-    """Return whether a method compresses with an algorithm that was measured."""
-    return bool(_algorithm(measured, ability)[0])
 
 
 def best_algorithm(measured: PairMeasurement, ability: Ability) -> str:
@@ -168,7 +163,7 @@ def _processor(measured: PairMeasurement, ability: Ability, side: str, ratio: fl
 
     ``ratio``: by which the data is compressed; 0: it is not.
     """
-    processor, costs = _cores(measured, side), COSTS[ability.method]
+    processor, costs = processor_of(measured, side), COSTS[ability.method]
     shrunk = max(1.0, ratio)
     cipher = _cipher(measured, ability, side) / shrunk
     packing = _packing(measured, ability, side) if ratio else 0.0
@@ -181,7 +176,7 @@ def _processor(measured: PairMeasurement, ability: Ability, side: str, ratio: fl
 
 def _processor_seconds(measured: PairMeasurement, ability: Ability, side: str) -> float:
     """Return the seconds of processor time that a byte takes at one side."""
-    speed = machine_speed(_cores(measured, side))
+    speed = machine_speed(processor_of(measured, side))
     return COSTS[ability.method].processor / speed + _cipher(measured, ability, side)
 
 
@@ -189,10 +184,10 @@ def _cipher(measured: PairMeasurement, ability: Ability, side: str) -> float:
     """Return the seconds of one core that the cipher takes for a byte."""
     if not ability.cipher:
         return 0.0
-    known = _cores(measured, side).ciphers
+    known = processor_of(measured, side).ciphers
     if known.get(ability.cipher):
         return 1.0 / known[ability.cipher]
-    strongest = max(known.values(), default=0.0) or REFERENCE_CIPHER * machine_speed(_cores(measured, side))
+    strongest = max(known.values(), default=0.0) or REFERENCE_CIPHER * machine_speed(processor_of(measured, side))
     share = next(share for mark, share in _BY_GCM if mark in ability.cipher)
     return 1.0 / (strongest * (1.0 if ability.cipher == "tls" else share))
 
@@ -210,7 +205,7 @@ def _algorithm(measured: PairMeasurement, ability: Ability) -> tuple[str, float]
 
     Return ``"", 0.0`` if it has measured none of them.
     """
-    known = _cores(measured, "source").compression
+    known = processor_of(measured, "source").compression
     for name in ability.algorithms:
         for level in _LEVELS[name]:
             if known.get(level):
@@ -229,18 +224,20 @@ def file_speed(measured: PairMeasurement) -> float:
 
     That of the source is not known apart from its disk's, so its processor counts.
     """
-    looks = _disk(measured, "dest").entries
+    looks = disk_of(measured, "dest").entries
     at_dest = min(5.0, max(0.05, looks / REFERENCE_LOOKS)) if looks > 0 else 5.0
     return min(at_dest, _machine_speed(measured))
 
 
 def _machine_speed(measured: PairMeasurement) -> float:
-    return min(machine_speed(_cores(measured, side)) for side in SIDES)
+    return min(machine_speed(processor_of(measured, side)) for side in SIDES)
 
 
-def _cores(measured: PairMeasurement, side: str) -> ProcessorMeasurement:
+def processor_of(measured: PairMeasurement, side: str) -> ProcessorMeasurement:
+    """Return what was measured of a side's processor."""
     return measured.processors.get(side, ProcessorMeasurement())
 
 
-def _disk(measured: PairMeasurement, side: str) -> DiskMeasurement:
+def disk_of(measured: PairMeasurement, side: str) -> DiskMeasurement:
+    """Return what was measured of a side's disk."""
     return measured.disks.get(side, DiskMeasurement())

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import as_object
 
@@ -26,6 +26,7 @@ from ..hosts.host_runner import HostFailed, HostRunner, fails_alone
 from ..hosts.pair import run_parallel
 from ..transfer import credentials, steps
 from ..transfer.comparison import SIDES
+from ..transfer.methods import METHODS
 from ..transfer.plan import choose_streams, own_addresses
 from ..transfer.probe import parse_probe
 from ..transfer.status import Status, parse_status
@@ -67,10 +68,17 @@ class MeasureRequest:
     ports: Sequence[int] = ()  # to listen at; none: any
 
 
+class MeasuredPair(NamedTuple):
+    """What was measured of a pair, and its hosts by their sides, with the programs of all methods."""
+
+    measurement: PairMeasurement
+    ends: Mapping[str, Endpoint]
+
+
 def measure_pair(
     source: HostRunner, dest: HostRunner, request: MeasureRequest, say: Callable[[str], None]
-) -> PairMeasurement:
-    """Return what was measured of a pair. Nothing stays on the hosts.
+) -> MeasuredPair:
+    """Measure a pair. Nothing stays on the hosts.
 
     Raises Refusal for a budget that is too small, HostFailed beside a transfer or another benchmark, for a tree that
     cannot be read, and for hosts that cannot be asked, and ValueError for an answer that is none.
@@ -93,7 +101,7 @@ class _PairBenchmark:
         self._began = time.monotonic()
         self._serving = ""  # the side whose job has served the line, and may not have ended yet
 
-    def run(self) -> PairMeasurement:
+    def run(self) -> MeasuredPair:
         """Measure everything."""
         started, self._began = time.time(), time.monotonic()
         ends = {side: self._endpoint(side) for side in SIDES}
@@ -103,7 +111,7 @@ class _PairBenchmark:
             processors = self._measure_processors(disks["source"])
         finally:
             execution = self._clean_up()
-        return PairMeasurement(
+        measurement = PairMeasurement(
             source=self._runners["source"].name,
             dest=self._runners["dest"].name,
             at=started,
@@ -117,6 +125,7 @@ class _PairBenchmark:
             tree=disks["source"].tree or TreeMeasurement(),
             gaps=tuple(dict.fromkeys(self._gaps)),
         )
+        return MeasuredPair(measurement, ends)
 
     # Hosts
 
@@ -125,7 +134,7 @@ class _PairBenchmark:
         probe: Probe = {
             "do": "probe",
             "path": self._path(side),
-            "methods": ["stream"],
+            "methods": list(METHODS),
             "ssh_ports": [ssh_port(runner.variables, runner.connection)],
             "child": "",
             "rsyncd_module": None,

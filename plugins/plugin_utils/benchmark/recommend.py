@@ -23,14 +23,15 @@ from .candidates import (
     SIDES,
     best_algorithm,
     count_streams,
+    disk_of,
     file_speed,
     find_parts,
     machine_speed,
+    processor_of,
 )
 from .measurement import (
     BenchmarkResult,
     Candidate,
-    DiskMeasurement,
     PairMeasurement,
     Prediction,
     ProcessorMeasurement,
@@ -143,7 +144,7 @@ def _reason(measured: PairMeasurement, ways: list[Way]) -> str:
     return f"{text}, the next best, {describe(other.ability)}, {format_bytes(rate)}."
 
 
-def describe(ability: Ability | Candidate) -> str:
+def describe(ability: Ability | Candidate | Recommendation) -> str:
     """Return a method with its variant, as tables and sentences name it."""
     return f"{ability.method} ({ability.variant})" if ability.variant else ability.method
 
@@ -194,7 +195,7 @@ def part_seconds(measured: PairMeasurement, ability: Ability, compress: str) -> 
     parts = find_parts(measured, ability, compressed=compress != "none")
     took = {name: content / rate for name, rate in parts.rates.items() if rate > 0}
     for side, name in (("source", SOURCE_DISK), ("dest", DEST_DISK)):
-        disk = measured.disks.get(side, DiskMeasurement())
+        disk = disk_of(measured, side)
         if content > tree.large_bytes and disk.small > 0:
             large = tree.large_bytes / disk.large if disk.large > 0 else 0.0
             took[name] = max(took.get(name, 0.0), large + tree.files / disk.small)
@@ -214,7 +215,7 @@ def _content(measured: PairMeasurement, method: str) -> int:
 
 def _look_seconds(measured: PairMeasurement) -> float:
     """Return the seconds in which all entries of the tree are looked at, where that takes longest."""
-    rates = [measured.disks.get(side, DiskMeasurement()).entries for side in SIDES]
+    rates = [disk_of(measured, side).entries for side in SIDES]
     return max((measured.tree.entries / rate for rate in rates if rate > 0), default=0.0)
 
 
@@ -224,9 +225,9 @@ def _compared_by_size(measured: PairMeasurement) -> float:
 
 def _read_seconds(measured: PairMeasurement, side: str) -> float:
     """Return the seconds in which one side reads and hashes the whole tree. Holes are hashed as zeros."""
-    tree, disk = measured.tree, measured.disks.get(side, DiskMeasurement())
+    tree, disk = measured.tree, disk_of(measured, side)
     content = min(tree.bytes_on_disk or tree.bytes_apparent, tree.bytes_apparent)
-    hashed = max(measured.processors.get(side, ProcessorMeasurement()).hashes.values(), default=0.0)
+    hashed = max(processor_of(measured, side).hashes.values(), default=0.0)
     rate = disk.compared or min((one for one in (disk.large, hashed) if one > 0), default=0.0)
     if rate <= 0:
         return 0.0
@@ -245,7 +246,7 @@ def _slower_core(measured: PairMeasurement) -> float:
 
 
 def _processors(measured: PairMeasurement) -> list[ProcessorMeasurement]:
-    return [measured.processors.get(side, ProcessorMeasurement()) for side in SIDES]
+    return [processor_of(measured, side) for side in SIDES]
 
 
 def _idle_core(one: ProcessorMeasurement) -> float:

@@ -6,8 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
@@ -19,7 +18,6 @@ from ..report.model import (
     Chart,
     ChartRow,
     Column,
-    EarlierReport,
     Fact,
     FactList,
     Notice,
@@ -30,33 +28,19 @@ from ..report.model import (
     Table,
     Tone,
     Unit,
+    attention_fact,
 )
+from .candidates import SIDES
 from .measurement import BenchmarkResult, Candidate, LinkRates, PairMeasurement, Prediction, Recommendation
+from .recommend import describe
+from .result_text import tell_rate
 
 _MOST_NOTICES = 5
 _MOST_PAIRS = 100  # whose measurements are on the page; the table has all
-_SIDES = ("source", "dest")
 
 
-class RealTimes(NamedTuple):
-    """How long transfers and comparisons of a pair really took, in seconds. None: none was made."""
-
-    first_copy: float | None = None
-    unchanged: float | None = None
-    comparison: float | None = None
-
-
-def make_benchmark_page(
-    results: Sequence[BenchmarkResult],
-    now: float,
-    by: str = "",
-    real: Mapping[tuple[str, str], RealTimes] | None = None,
-    earlier: Sequence[EarlierReport] = (),
-) -> Page:
-    """Return the page on the benchmarks of pairs. ``now`` is in seconds since 1970.
-
-    ``real`` has what was measured since, by the names of the source and the destination.
-    """
+def make_benchmark_page(results: Sequence[BenchmarkResult], now: float, by: str = "") -> Page:
+    """Return the page on the benchmarks of pairs. ``now`` is in seconds since 1970."""
     notices = [notice for one in results for notice in _notices(one)]
     unusable = sum(one.recommendation is None for one in results)
     measured = [one.measurement for one in results]
@@ -68,19 +52,11 @@ def make_benchmark_page(
         Fact("Began", both_times(begin)),
         Fact("Took", format_duration(cost)),
         Fact("Run by", by or "not known"),
-        Fact(
-            "Needs attention",
-            counted(len(notices), "thing", "things") if notices else "nothing",
-            tone=Tone.BAD if unusable else Tone.CAUTION if notices else Tone.GOOD,
-        ),
+        attention_fact(len(notices), bool(unusable)),
     ]
     verdict = f"{unusable} of {pairs} have no method that can run." if unusable else f"Measured {pairs}."
-    known = real or {}
     sections = [Section("Pairs", [_pair_table(results)])]
-    sections += [
-        Section(_name(one), _pair_blocks(one, known.get(_key(one.measurement), RealTimes())))
-        for one in results[:_MOST_PAIRS]
-    ]
+    sections += [Section(_name(one), _pair_blocks(one)) for one in results[:_MOST_PAIRS]]
     return Page(
         title="Benchmark",
         verdict=verdict,
@@ -91,12 +67,7 @@ def make_benchmark_page(
         sections=sections,
         made_at=both_times(now),
         made_by=by,
-        earlier=earlier,
     )
-
-
-def _key(measured: PairMeasurement) -> tuple[str, str]:
-    return measured.source, measured.dest
 
 
 def _name(one: BenchmarkResult) -> str:
@@ -129,8 +100,8 @@ def _pair_row(one: BenchmarkResult) -> Sequence[Cell]:
         return (Cell(_name(one), note=size), Cell("nothing can run", Tone.BAD), *(Cell("") for _column in range(5)))
     return (
         Cell(_name(one), note=size),
-        Cell(_method(chosen.method, chosen.variant), note=_how(chosen)),
-        Cell(_rate(_chosen_rate(one))),
+        Cell(describe(chosen), note=_how(chosen)),
+        Cell(tell_rate(_chosen_rate(one))),
         *(_predicted_cell(made) for made in (chosen.first_copy, chosen.unchanged, chosen.comparison)),
         Cell(one.bottleneck or "nothing by itself"),
     )
@@ -139,10 +110,6 @@ def _pair_row(one: BenchmarkResult) -> Sequence[Cell]:
 def _how(chosen: Recommendation) -> str:
     words = [counted(chosen.streams, "connection", "connections"), f"compress: {chosen.compress}"]
     return ", ".join([*words, f"connect: {chosen.connect}"])
-
-
-def _method(method: str, variant: str) -> str:
-    return f"{method} ({variant})" if variant else method
 
 
 def _chosen_rate(one: BenchmarkResult) -> float:
@@ -162,18 +129,14 @@ def _range(made: Prediction) -> str:
     return f"{format_duration(made.low)} to {format_duration(made.high)}"
 
 
-def _rate(rate: float) -> str:
-    return f"{format_bytes(rate)}/s" if rate else "not measured"
-
-
 # One pair
 
 
-def _pair_blocks(one: BenchmarkResult, real: RealTimes) -> list[PageBlock]:
+def _pair_blocks(one: BenchmarkResult) -> list[PageBlock]:
     chosen = one.recommendation
     facts = []
     if chosen is not None:
-        facts.append(Fact("Recommended", _method(chosen.method, chosen.variant), f"{_how(chosen)}. {chosen.reason}"))
+        facts.append(Fact("Recommended", describe(chosen), f"{_how(chosen)}. {chosen.reason}"))
     if one.bottleneck:
         facts.append(Fact("Bottleneck", one.bottleneck, one.advice))
     if one.src:
@@ -186,7 +149,7 @@ def _pair_blocks(one: BenchmarkResult, real: RealTimes) -> list[PageBlock]:
     charts = [*_candidate_charts(one.candidates), *_part_charts(one.measurement)]
     blocks += [ChartRow(charts)] if charts else []
     blocks += [_candidate_table(one.candidates)] if one.candidates else []
-    blocks += [_prediction_table(chosen, real)] if chosen is not None else []
+    blocks += [_prediction_table(chosen)] if chosen is not None else []
     return [*blocks, *_host_tables(one.measurement)]
 
 
@@ -199,9 +162,10 @@ def _line_facts(measured: PairMeasurement) -> list[Fact]:
         facts.append(Fact("Path MTU", f"{line.path_mtu:,} bytes"))
     if line.window:
         facts.append(Fact("Window", format_bytes(line.window), f"congestion control: {line.congestion or 'not known'}"))
-    for side in _SIDES:
-        if line.interfaces.get(side):
-            facts.append(Fact(f"Interface of the {side}", _rate(line.interfaces[side]), line.bonds.get(side, "")))
+    for side in SIDES:
+        rate = line.interfaces.get(side, 0.0)
+        if rate:
+            facts.append(Fact(f"Interface of the {side}", tell_rate(rate), line.bonds.get(side, "")))
     return facts
 
 
@@ -212,7 +176,7 @@ def _candidate_charts(candidates: Sequence[Candidate]) -> list[Chart]:
     ordered = sorted(usable, key=lambda one: -max(one.plain, one.compressed))
     bars = [
         Bar(
-            f"{_method(one.method, one.variant)}{'' if one.allowed else ', not allowed'}",
+            f"{describe(one)}{'' if one.allowed else ', not allowed'}",
             max(one.plain, one.compressed),
             one.refused or one.limited_by,
             Tone.PLAIN if one.allowed else Tone.CAUTION,
@@ -227,7 +191,7 @@ def _part_charts(measured: PairMeasurement) -> list[Chart]:
     forth = measured.link.forth
     parts = {"line, one connection": forth.one_stream, f"line, {forth.streams} connections": forth.several_streams}
     parts[f"line with TLS, {forth.streams} connections"] = forth.encrypted
-    for side in _SIDES:
+    for side in SIDES:
         disk = measured.disks.get(side)
         if disk is not None:
             parts[f"disk of the {side}, large files"] = disk.large
@@ -236,7 +200,7 @@ def _part_charts(measured: PairMeasurement) -> list[Chart]:
     if not bars:
         return []
     slowest = min(bars, key=lambda bar: bar.value)
-    summary = f"The slowest is {slowest.label}, {_rate(slowest.value)}."
+    summary = f"The slowest is {slowest.label}, {tell_rate(slowest.value)}."
     return [BarChart("Speed of each part", summary, Unit.RATE, bars)]
 
 
@@ -245,11 +209,11 @@ def _candidate_table(candidates: Sequence[Candidate]) -> Table:
     titles = ("Method", *numbers, "Resumes", "Encrypted", "Allowed", "From", "Limited by")
     rows = [
         (
-            Cell(_method(one.method, one.variant)),
-            Cell(_rate(one.plain)),
+            Cell(describe(one)),
+            Cell(tell_rate(one.plain)),
             Cell(f"{format_bytes(one.compressed)}/s" if one.compressed else "cannot"),
             Cell(format_duration(one.first_byte) if one.first_byte else ""),
-            *(Cell(f"{one.processor[side]:.2f}" if side in one.processor else "") for side in _SIDES),
+            *(Cell(f"{one.processor[side]:.2f}" if side in one.processor else "") for side in SIDES),
             Cell(one.resumes),
             Cell("yes" if one.encrypted else "no"),
             Cell("yes", Tone.GOOD) if one.allowed else Cell("no", Tone.CAUTION, one.refused),
@@ -261,28 +225,17 @@ def _candidate_table(candidates: Sequence[Candidate]) -> Table:
     return Table("Methods for this pair", [Column(title, is_number=title in numbers) for title in titles], rows)
 
 
-def _prediction_table(chosen: Recommendation, real: RealTimes) -> Table:
-    columns = [Column("What"), *(Column(title, is_number=True) for title in ("Predicted", "Range", "Real", "Apart"))]
+def _prediction_table(chosen: Recommendation) -> Table:
+    columns = [Column("What"), *(Column(title, is_number=True) for title in ("Predicted", "Range"))]
     rows = [
-        _prediction_row(name, made, took)
-        for name, made, took in (
-            ("first copy", chosen.first_copy, real.first_copy),
-            ("pass without changes", chosen.unchanged, real.unchanged),
-            ("comparison by content", chosen.comparison, real.comparison),
+        (Cell(name), Cell(format_duration(made.seconds) if made.seconds else "not known"), Cell(_range(made)))
+        for name, made in (
+            ("first copy", chosen.first_copy),
+            ("pass without changes", chosen.unchanged),
+            ("comparison by content", chosen.comparison),
         )
     ]
-    return Table("Prediction against reality", columns, rows)
-
-
-def _prediction_row(name: str, made: Prediction, took: float | None) -> Sequence[Cell]:
-    predicted = format_duration(made.seconds) if made.seconds else "not known"
-    if took is None or not made.seconds:
-        return (Cell(name), Cell(predicted), Cell(_range(made)), Cell("not yet"), Cell(""))
-    is_inside = made.low <= took <= made.high
-    apart = f"{(took - made.seconds) / made.seconds:+.0%}"
-    note = "within the range" if is_inside else "outside of the range"
-    tone = Tone.GOOD if is_inside else Tone.CAUTION
-    return (Cell(name), Cell(predicted), Cell(_range(made)), Cell(format_duration(took)), Cell(apart, tone, note))
+    return Table("Predictions", columns, rows)
 
 
 def _host_tables(measured: PairMeasurement) -> list[PageBlock]:
@@ -290,10 +243,10 @@ def _host_tables(measured: PairMeasurement) -> list[PageBlock]:
     disks = [
         (
             Cell(side),
-            Cell(_rate(disk.large)),
+            Cell(tell_rate(disk.large)),
             Cell(f"{disk.small:,.0f}" if disk.small else "not measured"),
             Cell(f"{disk.entries:,.0f}" if disk.entries else "not measured"),
-            Cell(_rate(disk.compared)),
+            Cell(tell_rate(disk.compared)),
             Cell(f"{disk.busy:.0%}"),
             Cell(disk.note or ("counted by the kernel" if disk.kernel else "by the time of the calls")),
         )
@@ -302,7 +255,7 @@ def _host_tables(measured: PairMeasurement) -> list[PageBlock]:
     columns = [Column("Disk"), *(Column(title, is_number=True) for title in numbers), Column("Note")]
     blocks: list[PageBlock] = [Table("Disks", columns, disks)] if disks else []
     rates = [
-        (Cell(name), Cell(side), Cell(kind), Cell(_rate(rate)))
+        (Cell(name), Cell(side), Cell(kind), Cell(tell_rate(rate)))
         for side, one in measured.processors.items()
         for kind, found in (("cipher", one.ciphers), ("hash", one.hashes), ("compression", one.compression))
         for name, rate in found.items()
@@ -317,5 +270,5 @@ def _host_tables(measured: PairMeasurement) -> list[PageBlock]:
 
 
 def _link_row(name: str, one: LinkRates) -> Sequence[Cell]:
-    several = Cell(_rate(one.several_streams), note=counted(one.streams, "connection", "connections"))
-    return (Cell(name), Cell(_rate(one.one_stream)), several, Cell(_rate(one.encrypted)))
+    several = Cell(tell_rate(one.several_streams), note=counted(one.streams, "connection", "connections"))
+    return (Cell(name), Cell(tell_rate(one.one_stream)), several, Cell(tell_rate(one.encrypted)))

@@ -49,14 +49,13 @@ def _measured_lines(measured: PairMeasurement) -> list[str]:
     for side, name, verb in (("source", measured.source, "reads"), ("dest", measured.dest, "writes")):
         disk = measured.disks.get(side, DiskMeasurement())
         note = f"; {one_line(disk.note)}" if disk.note else ""
-        said = (
-            f"{verb} {_rate(disk.large)}, {_count(disk.small)} small files/s, looks at {_count(disk.entries)} entries/s"
-        )
+        counts = f"{_count(disk.small)} small files/s, looks at {_count(disk.entries)} entries/s"
+        said = f"{verb} {tell_rate(disk.large)}, {counts}"
         lines.append(f"  disk:        {name} {said}{note}" if disk.large else f"  disk:        {name} {_UNKNOWN}{note}")
     for side, name in (("source", measured.source), ("dest", measured.dest)):
         one = measured.processors.get(side, ProcessorMeasurement())
         known = {"TLS": one.ciphers.get("tls", 0.0), **one.hashes, **one.compression}
-        rates = ", ".join(f"{one_line(what)} {_rate(rate)}" for what, rate in known.items() if rate)
+        rates = ", ".join(f"{one_line(what)} {tell_rate(rate)}" for what, rate in known.items() if rate)
         cores = f"{one.cores} core{'' if one.cores == 1 else 's'}, {one.load:.0%} used by others"
         lines.append(f"  processor:   {name} {cores}{'; one core: ' + rates if rates else ''}")
     tree = measured.tree
@@ -73,8 +72,8 @@ def _link(rates: LinkRates) -> str:
     if not (rates.one_stream or rates.several_streams):
         return _UNKNOWN
     return (
-        f"{_rate(rates.one_stream)} on one connection, {_rate(rates.several_streams)} on {rates.streams}, "
-        f"{_rate(rates.encrypted)} encrypted"
+        f"{tell_rate(rates.one_stream)} on one connection, {tell_rate(rates.several_streams)} on {rates.streams}, "
+        f"{tell_rate(rates.encrypted)} encrypted"
     )
 
 
@@ -85,8 +84,8 @@ def _row(one: Candidate) -> tuple[str, ...]:
         return (describe(one), "-", "-", "-", "-", "-", refused or _UNKNOWN)
     return (
         describe(one),
-        _rate(one.plain),
-        _rate(one.compressed) if one.compressed else "-",
+        tell_rate(one.plain),
+        tell_rate(one.compressed) if one.compressed else "-",
         f"{one.first_byte:.1f} s",
         "+".join(f"{one.processor.get(side, 0.0):.1f}" for side in ("source", "dest")),
         one.resumes,
@@ -109,9 +108,8 @@ def _concluded_lines(result: BenchmarkResult) -> list[str]:
     if found is None:
         return ["No method is allowed and can run, or the line was not measured: see the table."]
     streams = f"{found.streams} stream{'' if found.streams == 1 else 's'}"
-    variant = f" ({found.variant})" if found.variant else ""
     lines = [
-        f"Recommended: {found.method}{variant}, {streams}, compress: {found.compress}, connect: {found.connect}",
+        f"Recommended: {describe(found)}, {streams}, compress: {found.compress}, connect: {found.connect}",
         f"  {one_line(found.reason)}",
     ]
     if result.bottleneck:
@@ -129,7 +127,8 @@ def _times(took: Prediction) -> str:
     return f"{format_duration(took.seconds)} ({format_duration(took.low)} to {format_duration(took.high)})"
 
 
-def _rate(rate: float) -> str:
+def tell_rate(rate: float) -> str:
+    """Return bytes a second; 0 was not measured."""
     return f"{format_bytes(rate)}/s" if rate else _UNKNOWN
 
 

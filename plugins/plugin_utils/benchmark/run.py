@@ -7,31 +7,21 @@
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
 
 from ..common.refusal import Refusal
-from ..hosts.endpoint import Endpoint, make_endpoint, ssh_port
+from ..hosts.endpoint import Endpoint
 from ..hosts.host_runner import HostFailed, HostRunner, fails_alone
 from ..hosts.interruption import Interruption
-from ..hosts.pair import run_parallel
-from ..transfer.methods import METHODS
-from ..transfer.probe import parse_probe
 from .abilities import PairRules, find_abilities
-from .candidates import SIDES, list_candidates
+from .candidates import list_candidates
 from .measure import MeasureRequest, measure_pair
 from .measurement import BenchmarkResult
 from .recommend import conclude
 from .trial import Trial, TrialRequest
 
-if TYPE_CHECKING:
-    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Probe
-
 _CIPHER = re.compile(r"[a-z0-9][a-z0-9@.-]*")
-_NO_PATH = "/dev/null"  # where nothing is to be described
 _TEMPORARY = "/var/tmp"
 
 
@@ -62,10 +52,8 @@ def benchmark_pair(
     runners = {"source": source, "dest": dest}
     if source.name == dest.name:
         raise Refusal(f"src_host and dest_host are both {source.name}: name two hosts")
-    measured = measure_pair(source, dest, request.measure, say)
+    measured, ends = measure_pair(source, dest, request.measure, say)
     asked = request.measure
-    paths = {"source": asked.src or _NO_PATH, "dest": asked.dest or _NO_PATH}
-    found = run_parallel({side: partial(_probe, runners[side], side, paths[side]) for side in SIDES})
     driver = "dest" if measured.link.connect == "pull" else "source"
     peer = "source" if driver == "dest" else "dest"
     rules = PairRules(
@@ -76,11 +64,11 @@ def benchmark_pair(
         rsync_floor=request.rsync_floor,
         default_ciphers=_find_default_ciphers(runners[driver], runners[peer].name),
     )
-    abilities = find_abilities(found["source"], found["dest"], rules)
+    abilities = find_abilities(ends["source"], ends["dest"], rules)
     candidates = list_candidates(measured, abilities)
     if request.tries:
         trial = TrialRequest(
-            folders={"source": _TEMPORARY, "dest": _folder_beside(found["dest"]) if asked.dest else _TEMPORARY},
+            folders={"source": _TEMPORARY, "dest": _folder_beside(ends["dest"]) if asked.dest else _TEMPORARY},
             bytes=asked.bytes,
             trust=request.trust,
             connect=measured.link.connect or "auto",
@@ -88,26 +76,6 @@ def benchmark_pair(
         )
         measured, candidates = Trial(source, dest, trial, say, interruption).run(measured, abilities, candidates)
     return conclude(measured, abilities, candidates, asked.src, asked.dest)
-
-
-def _probe(runner: HostRunner, side: str, path: str) -> Endpoint:
-    """Return a host with the programs of all methods."""
-    probe: Probe = {
-        "do": "probe",
-        "path": path,
-        "methods": list(METHODS),
-        "ssh_ports": [ssh_port(runner.variables, runner.connection)],
-        "child": "",
-        "rsyncd_module": None,
-        "link_dest": [],
-        "owners": {},
-        "expected": "",
-        "then": [],
-        "id": f"benchmark{secrets.token_hex(8)}",
-        "side": side,
-    }
-    (said,) = runner.run(probe)
-    return fails_alone(lambda: make_endpoint(runner.name, side, runner.variables, runner.connection, parse_probe(said)))
 
 
 def _folder_beside(dest: Endpoint) -> str:

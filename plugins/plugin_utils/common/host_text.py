@@ -21,8 +21,6 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u20
 # Code points that are no characters, by Unicode.
 _ENDS = "".join(chr(plane << 16 | end) for plane in range(17) for end in (0xFFFE, 0xFFFF))
 _NO_CHARACTER = re.compile(f"[\ufdd0-\ufdef{_ENDS}]")
-# What would become code, a link, a picture, HTML, a cell of a table or another character in Markdown. Emphasis may be.
-_MARKUP = re.compile(r"([\\`\[<|]|&(?=#?\w+;))")
 
 
 def harmless(text: str) -> str:
@@ -64,8 +62,3 @@ def page_text(text: str, longest: int = 2000) -> str:
         text = f"{text[:kept]} [{len(text) - 2 * kept} characters left out] {text[-kept:]}"
     shown = harmless(text).encode("utf-8", "backslashreplace").decode()
     return _NO_CHARACTER.sub(lambda found: found.group().encode("unicode_escape").decode(), shown)
-
-
-def markdown_text(text: str) -> str:
-    """Return a text as Markdown on one line that shows just this text, also in a cell of a table."""
-    return _MARKUP.sub(r"\\\1", one_line(text))

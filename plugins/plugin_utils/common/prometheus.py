@@ -9,9 +9,10 @@ The text format is https://prometheus.io/docs/instrumenting/exposition_formats/.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
+T = TypeVar("T")
 TEXTFILE_MODE = 0o644  # the node exporter reads it as another user
 
 
@@ -27,6 +28,18 @@ def gauge(name: str, said: str, samples: Iterable[MetricSample]) -> str:
     lines = [f"{name}{_label_text(one.labels)} {_number(one.value)}" for one in samples if one.value is not None]
     head = [f"# HELP {name} {said}.", f"# TYPE {name} gauge"]
     return "".join(f"{line}\n" for line in [*head, *lines]) if lines else ""
+
+
+def gauges(
+    prefix: str,
+    metrics: Iterable[tuple[str, str, Callable[[T], float | None]]],
+    labelled: Sequence[tuple[Mapping[str, str], T]],
+) -> str:
+    """Return the lines of metrics, each of which has a name, a description and the function that gives its value."""
+    return "".join(
+        gauge(f"{prefix}_{name}", said, [MetricSample(to, value_of(one)) for to, one in labelled])
+        for name, said, value_of in metrics
+    )
 
 
 def _label_text(labels: Mapping[str, str]) -> str:

@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..common.host_text import one_line
-from ..common.prometheus import MetricSample, gauge
+from ..common.prometheus import MetricSample, gauge, gauges
 from .rows import FleetTotals, Row, State
 
 _PREFIX = "longhaul_fleet"
@@ -17,76 +17,50 @@ _PREFIX = "longhaul_fleet"
 
 def render_metrics(rows: Sequence[Row], sums: FleetTotals, unreachable: int) -> str:
     """Return the whole file; ``unreachable`` is how many hosts did not answer."""
-    fleet = (
-        (
-            "jobs",
-            "Jobs and other transfers by state",
-            [MetricSample({"state": s.value}, _count(sums, s)) for s in State],
-        ),
-        ("done_bytes", "Bytes of file content without holes that are done", [MetricSample({}, sums.bytes_done)]),
-        ("size_bytes", "Bytes of file content without holes in all known trees", [MetricSample({}, sums.bytes_total)]),
-        (
-            "apparent_bytes",
-            "Sizes of all files in all known trees, with holes",
-            [MetricSample({}, sums.bytes_apparent)],
-        ),
-        (
-            "sent_bytes",
-            "Bytes that the last transfers sent over the wire for contents",
-            [MetricSample({}, sums.bytes_sent)],
-        ),
-        ("unknown_sizes", "Trees whose size is not known yet", [MetricSample({}, sums.unknown)]),
-        (
-            "rate_bytes_per_second",
-            "Bytes of file content without holes that all running transfers do in a second",
-            [MetricSample({}, sums.rate)],
-        ),
-        ("eta_seconds", "Estimated time until the known rest is sent", [MetricSample({}, sums.eta)]),
-        ("unreachable_hosts", "Hosts that did not answer", [MetricSample({}, unreachable)]),
-    )
     # Two samples with the same labels would make the whole file invalid, and hosts choose the ids of transfers.
     named = list({tuple(_labels(row).values()): (_labels(row), row) for row in reversed(rows)}.values())[::-1]
-    jobs = (
-        (
-            "job_info",
-            "Phase and state of a job, as labels",
-            [MetricSample({**to, "phase": row.phase, "state": row.state.value}, 1) for to, row in named],
-        ),
-        (
-            "job_done_bytes",
-            "Bytes of file content without holes that are done",
-            [MetricSample(to, row.bytes_done) for to, row in named],
-        ),
-        (
-            "job_size_bytes",
-            "Bytes of file content without holes in the tree",
-            [MetricSample(to, row.bytes_total or None) for to, row in named],
-        ),
-        (
-            "job_apparent_bytes",
-            "Sizes of all files in the tree, with holes",
-            [MetricSample(to, row.bytes_apparent or None) for to, row in named],
-        ),
-        (
-            "job_sent_bytes",
-            "Bytes that the last transfer sent over the wire for contents",
-            [MetricSample(to, row.bytes_sent) for to, row in named],
-        ),
-        (
-            "job_rate_bytes_per_second",
-            "Bytes of file content without holes that the running transfer does in a second",
-            [MetricSample(to, row.rate) for to, row in named],
-        ),
-        ("job_eta_seconds", "Estimated time until the transfer ends", [MetricSample(to, row.eta) for to, row in named]),
-        ("job_age_seconds", "Time since the figures were true", [MetricSample(to, row.age) for to, row in named]),
+    states = [MetricSample({"state": s.value}, sums.states.get(s.value, 0)) for s in State]
+    shown = [MetricSample({**to, "phase": row.phase, "state": row.state.value}, 1) for to, row in named]
+    return "".join(
+        [
+            gauge(f"{_PREFIX}_jobs", "Jobs and other transfers by state", states),
+            gauges(_PREFIX, _OF_FLEET, [({}, sums)]),
+            gauge(f"{_PREFIX}_unreachable_hosts", "Hosts that did not answer", [MetricSample({}, unreachable)]),
+            gauge(f"{_PREFIX}_job_info", "Phase and state of a job, as labels", shown),
+            gauges(f"{_PREFIX}_job", _OF_JOBS, named),
+        ]
     )
-    return "".join(gauge(f"{_PREFIX}_{name}", said, samples) for name, said, samples in (*fleet, *jobs))
-
-
-def _count(sums: FleetTotals, state: State) -> int:
-    return sums.states.get(state.value, 0)
 
 
 def _labels(row: Row) -> Mapping[str, str]:
     named = {"job": row.name, "source": row.src_host, "dest": row.dest_host}
     return {label: one_line(text) for label, text in named.items()}
+
+
+_OF_FLEET: tuple[tuple[str, str, Callable[[FleetTotals], float | None]], ...] = (
+    ("done_bytes", "Bytes of file content without holes that are done", lambda sums: sums.bytes_done),
+    ("size_bytes", "Bytes of file content without holes in all known trees", lambda sums: sums.bytes_total),
+    ("apparent_bytes", "Sizes of all files in all known trees, with holes", lambda sums: sums.bytes_apparent),
+    ("sent_bytes", "Bytes that the last transfers sent over the wire for contents", lambda sums: sums.bytes_sent),
+    ("unknown_sizes", "Trees whose size is not known yet", lambda sums: sums.unknown),
+    (
+        "rate_bytes_per_second",
+        "Bytes of file content without holes that all running transfers do in a second",
+        lambda sums: sums.rate,
+    ),
+    ("eta_seconds", "Estimated time until the known rest is sent", lambda sums: sums.eta),
+)
+
+_OF_JOBS: tuple[tuple[str, str, Callable[[Row], float | None]], ...] = (
+    ("done_bytes", "Bytes of file content without holes that are done", lambda row: row.bytes_done),
+    ("size_bytes", "Bytes of file content without holes in the tree", lambda row: row.bytes_total or None),
+    ("apparent_bytes", "Sizes of all files in the tree, with holes", lambda row: row.bytes_apparent or None),
+    ("sent_bytes", "Bytes that the last transfer sent over the wire for contents", lambda row: row.bytes_sent),
+    (
+        "rate_bytes_per_second",
+        "Bytes of file content without holes that the running transfer does in a second",
+        lambda row: row.rate,
+    ),
+    ("eta_seconds", "Estimated time until the transfer ends", lambda row: row.eta),
+    ("age_seconds", "Time since the figures were true", lambda row: row.age),
+)

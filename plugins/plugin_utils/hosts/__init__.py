@@ -8,7 +8,7 @@
   same for any module, whose answer never reaches ansible-core; ``host_facts``: variables that a host must not set;
 * ``execution_retry``: which failed executions are run again; ``pacing``: no more new connections than sshd takes;
 * ``endpoint``: a host as source or destination of a transfer; ``pair``: both of them; ``trust``: how far they are
-  trusted; ``typed_passwords``: --ask-pass and its kin;
+  trusted;
 * ``engine``: what runs on hosts, packed into one file; ``engine_digest``: its digest, remembered; ``preload``: work
   done once for all tasks;
 * ``interruption``: what the user reads when ansible is interrupted.

@@ -24,7 +24,6 @@ class Endpoint:
     name: str  # in the inventory
     side: str  # "source" or "dest"
     address: str  # where the peer reaches it
-    address_given: bool  # by longhaul_address: nothing else may take its place
     ssh_port: int
     probe: ProbeFacts
 
@@ -71,7 +70,6 @@ def make_endpoint(name: str, side: str, variables: Mapping[str, Any], connection
         name=name,
         side=side,
         address=address or (probe["addresses"] or ["127.0.0.1"])[0],
-        address_given=bool(variables.get("longhaul_address")),
         ssh_port=ssh_port(variables, connection),
         probe=probe,
     )

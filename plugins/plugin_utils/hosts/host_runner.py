@@ -13,8 +13,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from multiprocessing import current_process
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict, TypeVar, cast
 
 from ansible import constants, errors
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
@@ -49,7 +50,6 @@ from .execution_retry import (
 from .host_action import HostAction
 from .host_facts import find_options_set_by_facts, find_set_by_facts, refuse_facts
 from .pacing import Pace
-from .typed_passwords import typed_passwords
 
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Step
@@ -65,9 +65,6 @@ _PIPELINING = ("ansible_pipelining", "ansible_ssh_pipelining")
 _TELLING = ("host", "ssh_host", "port", "user", "become", "become_user", "become_method", "python_interpreter")
 _ALWAYS_READ = ("ansible_connection", *(f"ansible_{name}" for name in _TELLING))
 _OMITTED: Any = getattr(errors, "AnsibleValueOmittedError", ())  # ansible-core 2.19 and newer
-_NO_PYTHON = re.compile(
-    r"interpreter '[^']*' was not found|env: .*python.*No such file|python[\d.]*: (command )?not found"
-)
 _LONGEST_SAID = 500  # characters of what a program said that ran instead of Python
 _READ = ("ansible_", "inventory_hostname", "longhaul_")
 # In a rescue these hold the task that failed, whose own variables are gone by then.
@@ -661,3 +658,20 @@ def _with_advice(text: str, said: str = "") -> str:
             f"{where.group(1) if where else 'known_hosts'}"
         )
     return text
+
+
+class TypedPasswords(NamedTuple):
+    """What --ask-become-pass, --ask-pass and their file variants gave for all hosts; empty if nothing was asked."""
+
+    become: str
+    connection: str
+
+
+def typed_passwords() -> TypedPasswords:
+    """Return the passwords that ansible or ansible-playbook was given for all hosts.
+
+    An action's own play context is no source for them: ansible-core writes what the variables of the task's host say
+    into it, and one host's password must never be sent to another host. The worker keeps the context as it was before.
+    """
+    context = getattr(current_process(), "_play_context", None)
+    return TypedPasswords(getattr(context, "become_pass", None) or "", getattr(context, "password", None) or "")

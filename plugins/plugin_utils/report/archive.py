@@ -10,7 +10,8 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from ..common.files import Folder, write_whole
 from ..common.host_text import one_line
@@ -39,6 +40,22 @@ def save_page(folder: Folder, name: str, make: Callable[[Sequence[EarlierReport]
     except Exception as error:  # a mistake in here, or in what a file of an earlier version holds
         return _explain(path, f"{type(error).__name__}: {error}")
     return ""
+
+
+def write_report(
+    folder: Folder, name: str, data: Mapping[str, Any], make: Callable[[Sequence[EarlierReport]], Page]
+) -> list[str]:
+    """Write a report, for programs and for people, and keep the one before.
+
+    Return why that could not be done: what failed of the jobs must be told even so.
+    """
+    keep_earlier(folder, name)
+    problems = [save_page(folder, name, make)]
+    try:
+        folder.save(f"{name}.json", data)
+    except OSError as error:
+        problems.append(f"{folder.path_of(f'{name}.json')} could not be written: {error.strerror}")
+    return [one for one in problems if one]
 
 
 def keep_earlier(folder: Folder, name: str) -> None:

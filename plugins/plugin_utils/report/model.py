@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Union
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
+
 from ..common.units import format_bytes, format_duration
 
 
@@ -80,6 +82,12 @@ class Fact:
     value: str
     note: str = ""
     tone: Tone = Tone.PLAIN
+
+
+def attention_fact(found: int, is_bad: bool, one: str = "thing", more: str = "things") -> Fact:
+    """Return how many things need attention, for a headline."""
+    tone = Tone.BAD if is_bad else Tone.CAUTION if found else Tone.GOOD
+    return Fact("Needs attention", counted(found, one, more) if found else "nothing", tone=tone)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@
 * ``attach``: the job of an earlier run; ``routes``: ways to connect, tried in turn; ``status``: what a job says of
   itself; ``watching``: until it ends; ``steps``: questions that several places ask;
 * ``completion``: the end; ``verification``, ``repair``: the comparison afterwards, and what is sent again;
-  ``rsync_fallback``: what is left to rsync; ``owner_census``, ``owner_problems``: owners that differ;
+  ``rsync_fallback``: what is left to rsync; ``owner_census``: owners that differ;
 * ``comparison``: two trees, each read by its own host; ``tree_comparison``: that as a task;
 * ``result``, ``report``: what a task returns; ``diagnosis``: names of the slowest part, and a sentence on each;
   ``account``: the time and the disk of an end as its host says it; ``bottleneck``, ``tcp_limits``: why it was not

@@ -2,17 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Names of the slowest part of a transfer, and one sentence on each: observation, numbers, remedy. Pure.
-
-A transfer (``bottleneck``) observes how the time went by, a benchmark how fast each part is by itself
-(``name_from_rates``). The names and the remedies are the same.
-"""
+"""Names of the slowest part of a transfer, and one sentence on each: observation, numbers, remedy. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from types import MappingProxyType
 from typing import NamedTuple
 
 from ..common.units import format_bytes, format_duration
@@ -24,15 +17,6 @@ CONTENTION, CIPHER = "contention", "cipher"  # causes of a slow processor
 BWLIMIT, RECEIVE_WINDOW, SEND_BUFFER, LOSS, FULL = "bwlimit", "receive_window", "send_buffer", "loss", "full_line"
 
 HOSTS = {SOURCE_DISK: "source", SOURCE_CPU: "source", DEST_CPU: "destination", DEST_DISK: "destination"}
-_PARTS = {
-    SOURCE_DISK: "the source's disk",
-    SOURCE_CPU: "the source's processor",
-    NETWORK: "the network",
-    DEST_CPU: "the destination's processor",
-    DEST_DISK: "the destination's disk",
-}
-_DOES = {SOURCE_DISK: "delivers", NETWORK: "carries", DEST_DISK: "takes"}  # a processor "handles"
-_CLOSE = 1.1  # times the slowest rate: a part that is no faster comes next at once
 
 _FASTER_DISK = "a faster disk there, or less other work for it (iostat -x), would help; more streams would not"
 _LESS_TO_COMPUTE = (
@@ -72,17 +56,6 @@ class SlowPart(NamedTuple):
     remedy: str  # the second half of the sentence
 
 
-@dataclass(frozen=True)
-class PartRates:
-    """Bytes a second of a tree's contents that each part moves by itself; 0: not measured."""
-
-    source_disk: float = 0.0
-    source_cpu: float = 0.0
-    network: float = 0.0
-    destination_cpu: float = 0.0
-    destination_disk: float = 0.0
-
-
 def slow_part(name: str, cause: str, observation: str, remedy: str = "") -> SlowPart:
     """Return a slow part with its sentence. ``observation`` is a clause with numbers, which begins in lower case.
 
@@ -95,26 +68,6 @@ def slow_part(name: str, cause: str, observation: str, remedy: str = "") -> Slow
 def nothing_slow(observation: str, remedy: str = "") -> SlowPart:
     """Return that no part stands out, with the reason."""
     return SlowPart(NONE, "", f"{capital(observation)}{f': {remedy}' if remedy else ''}.", remedy)
-
-
-def name_from_rates(rates: PartRates, causes: Mapping[str, str] = MappingProxyType({})) -> SlowPart:
-    """Return the slowest part of a chain by what each part can do.
-
-    ``causes`` has what is known of a part, by its name: CIPHER of a processor that mostly encrypts, CONTENTION of one
-    that others use, BWLIMIT or FULL of a network.
-    """
-    known = sorted((rate, name) for name, rate in asdict(rates).items() if rate > 0)
-    if len(known) < 2:
-        return nothing_slow("fewer than two parts of the transfer were measured, so none can be called the slowest")
-    (least, name), (second, other) = known[:2]
-    hardly = "hardly more" if second < least * _CLOSE else "at the next slowest"
-    observation = f"{_can(name, least)}, and {_can(other, second)}, {hardly}"
-    cause = causes.get(name, "")
-    return slow_part(name, cause if (name, cause) in _REMEDIES else "", observation)
-
-
-def _can(name: str, rate: float) -> str:
-    return f"{_PARTS[name]} {_DOES.get(name, 'handles')} {rate_text(rate)}"
 
 
 def rate_text(rate: float) -> str:

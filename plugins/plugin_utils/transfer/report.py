@@ -14,7 +14,12 @@ from typing import Iterable
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.confinement.plan import MEASURES
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Peer
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted, entries_text
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import MAX_DELETED, Outcome
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import (
+    BYTES_DONE,
+    ENTRIES_DONE,
+    MAX_DELETED,
+    Outcome,
+)
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.confinement import CHROOT, CONFINE_ROOT
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.record import UNOWNED, UNTRUSTED
 
@@ -184,14 +189,8 @@ def with_earlier(status: Status, earlier: Outcome | None) -> Status:
     if status.outcome is None or earlier is None or not earlier.changed:
         return status
     merged = Outcome(**vars(status.outcome))
-    merged.files_created += earlier.files_created
-    merged.files_updated += earlier.files_updated
-    merged.files_deleted += earlier.files_deleted
-    merged.attributes_changed += earlier.attributes_changed
-    merged.bytes_content += earlier.bytes_content
-    merged.bytes_sent += earlier.bytes_sent
-    merged.bytes_from_basis += earlier.bytes_from_basis
-    merged.bytes_shared += earlier.bytes_shared
+    for name in (*ENTRIES_DONE, *BYTES_DONE):
+        setattr(merged, name, getattr(merged, name) + getattr(earlier, name))
     merged.changes = [*earlier.changes, *merged.changes]
     merged.changes_total += earlier.changes_total
     merged.deleted = [*earlier.deleted, *merged.deleted][:MAX_DELETED]

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 SUM_BYTES = 8  # of a block's hash that are told
 _DIGEST_BYTES, _KEY_BYTES = 32, 16
 _XXH128 = "xxh128"
-_XXH128_BYTES, _XXH128_SEED_BYTES = 16, 8
+_XXH128_SEED_BYTES = 8
 _XXH128_LIBRARY = "libxxhash.so.0"  # by the loader's own search; ctypes.util.find_library would run programs
 _XXH128_OF_800_BYTES = "4748e3c5bdc08eb80e26400381665a66"  # the library has to give this one
 _SAMPLED = 64  # blocks of a file that are looked at, spread over it
@@ -86,11 +86,6 @@ class Blocks(NamedTuple):
             whole = (numbers.stop + self.stretch - 1) // self.stretch * self.stretch
             done = max(done, min(whole, self.total))
             yield from self.stretches(range(first, done))
-
-    @property
-    def rest_bytes(self) -> int:
-        """Bytes of a block's hash that are not told, but must be proved."""
-        return (_XXH128_BYTES if self.algorithm == _XXH128 else _DIGEST_BYTES) - SUM_BYTES
 
     def digest(self, data: memoryview) -> bytes:
         """Hash one block, in memory that could be written to."""

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from ..._core.json_shape import WrongShape
-from ..._core.outcome import MAX_ERRORS, Outcome
+from ..._core.outcome import BYTES_DONE, ENTRIES_DONE, MAX_ERRORS, Outcome
 from .frames import FrameError, FrameKind, Payload
 from .messages import Message, dump_message, parse_message
 
@@ -46,10 +46,7 @@ def merge(source: Outcome, dest: Outcome) -> Outcome:
         bytes_from_basis=dest.bytes_from_basis,
         bytes_shared=dest.bytes_shared,
         files_total=source.files_total,
-        files_created=dest.files_created,
-        files_updated=dest.files_updated,
-        files_deleted=dest.files_deleted,
-        attributes_changed=dest.attributes_changed,
+        **{name: getattr(dest, name) for name in ENTRIES_DONE},
         vanished=source.vanished,
         left_out=source.left_out,
         errors=(source.errors + dest.errors)[:MAX_ERRORS],
@@ -76,14 +73,8 @@ def merge(source: Outcome, dest: Outcome) -> Outcome:
 
 def continue_from(outcome: Outcome, earlier: Outcome) -> None:
     """Let a new conversation's outcome begin with what an earlier one did: what it finds now is found done."""
-    outcome.files_created = earlier.files_created
-    outcome.files_updated = earlier.files_updated
-    outcome.files_deleted = earlier.files_deleted
-    outcome.attributes_changed = earlier.attributes_changed
-    outcome.bytes_content = earlier.bytes_content
-    outcome.bytes_sent = earlier.bytes_sent
-    outcome.bytes_from_basis = earlier.bytes_from_basis
-    outcome.bytes_shared = earlier.bytes_shared
+    for name in (*ENTRIES_DONE, *BYTES_DONE):
+        setattr(outcome, name, getattr(earlier, name))
     outcome.changes = list(earlier.changes)
     outcome.changes_total = earlier.changes_total
     outcome.deleted = list(earlier.deleted)

@@ -196,7 +196,7 @@ class PrivateSshd:
     def __init__(
         self, sshd: str, address: str, ports: Sequence[int], config: Callable[[int], str], log: Callable[[str], None]
     ):
-        self._sshd, self._config, self._log = sshd, config, log
+        self._sshd, self._log = sshd, log
         self._process: subprocess.Popen[bytes] | None = None
         self._said: list[str] = []
         self._listening = threading.Event()

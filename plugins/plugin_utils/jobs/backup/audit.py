@@ -25,7 +25,7 @@ from .capacity import RepositoryStanding, SeenSpace, find_repositories, name_of
 from .copies import CopyState, lag_of, time_text
 from .drill import DrillRecord
 from .health import ASIDE, OK, STALE, UNCOPIED, JobHealth, find_lacking
-from .jobs import Groups, Run
+from .jobs import Groups, Run, places_of
 from .state import RepositorySpace, is_future
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
@@ -338,7 +338,7 @@ def find_uncovered(groups: Groups, runs: Sequence[Run], exempt: Collection[str])
     ``exempt`` are names of hosts and groups. A host that has a repository, or a copy of one, needs no job of its own.
     """
     covered = {run["host"] for run in runs}
-    excused = {place["host"] for run in runs for place in (run["repository"], *run["copies"])}
+    excused = {place["host"] for place in places_of(runs)}
     for name in exempt:
         excused |= set(groups.get(name, (name,)))
     hosts = list(dict.fromkeys(groups["all"]))
@@ -383,9 +383,7 @@ def make_audit(
             for copy in _copies_of(run, job)
         ]
     known = {
-        (f"{place['host']}:{place['path']}", run["host"], run["name"])
-        for run in runs
-        for place in (run["repository"], *run["copies"])
+        (f"{place['host']}:{place['path']}", run["host"], run["name"]) for run in runs for place in places_of([run])
     }
     orphans = [
         OrphanFolder(name, host, job, folder.complete_total, _time_of(folder.complete[-1:]))

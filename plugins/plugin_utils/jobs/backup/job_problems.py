@@ -37,6 +37,7 @@ from .jobs import (
     given_paths,
     make_runs,
     paths,
+    places_of,
     with_drill,
 )
 
@@ -347,7 +348,7 @@ def _about_drill_folders(runs: Sequence[Run]) -> list[str]:
 
 def _about_drill_servers(runs: Sequence[Run]) -> list[str]:
     """Return which drills would have a server beside snapshots run what a client that is not trusted calls a dump."""
-    kept_on = {place["host"] for run in runs for place in (run["repository"], *run["copies"])}
+    kept_on = {place["host"] for place in places_of(runs)}
     return [
         f"job {run['name']}: load of drill has dumps of {run['host']} loaded on {run['drill'].host}, where snapshots "
         "are. A dump is a program that the server runs, and the client could have made it up: load "

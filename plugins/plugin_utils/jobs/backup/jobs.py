@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from ansible.module_utils.parsing.convert_bool import boolean
@@ -228,12 +228,16 @@ def with_drill(defaults: Mapping[str, Any], drill: Mapping[str, Any]) -> Mapping
     return {**({"drill": drill} if drill else {}), **defaults}
 
 
+def places_of(runs: Iterable[Run]) -> list[Repository | Copy]:
+    """Return the repository of each run, followed by those with copies of it."""
+    return [place for run in runs for place in (run["repository"], *run["copies"])]
+
+
 def find_used_folders(runs: Sequence[Run]) -> Mapping[str, list[str]]:
     """Return by host the repositories, also those of copies, and then the sources, in which no drill may restore."""
     found: dict[str, dict[str, None]] = {}
-    for run in runs:
-        for place in (run["repository"], *run["copies"]):
-            found.setdefault(place["host"], {})[place["path"]] = None
+    for place in places_of(runs):
+        found.setdefault(place["host"], {})[place["path"]] = None
     for run in runs:
         for source in run["sources"]:
             found.setdefault(run["host"], {})[os.path.normpath(source["src"])] = None

@@ -8,30 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ...common.prometheus import MetricSample, gauge
+from ...common.prometheus import MetricSample, gauge, gauges
 from ...common.units import seconds_of
 from .copies import CopyState
 from .drill import DrillRecord, seconds_for_all
 from .health import OK, STATES, JobHealth
 from .state import BackupRecord
 
+_PREFIX = "longhaul_backup"
+
 
 def write_metrics(entries: Sequence[JobHealth]) -> str:
     """Return a file for the textfile collector of Prometheus' node exporter. Times are seconds since 1970."""
     labelled = [(_labels(entry), entry) for entry in entries]
-    figures = [
-        gauge(f"longhaul_backup_{name}", said, [MetricSample(to, value_of(entry)) for to, entry in labelled])
-        for name, said, value_of in _METRICS
-    ]
     states = [MetricSample({**to, "state": one}, int(entry.state == one)) for to, entry in labelled for one in STATES]
     said = "What became of the job: 1 for its state, 0 for the others"
     copies = [({**to, "copy": one.place}, one) for to, entry in labelled if entry.record for one in entry.record.copies]
-    copied = [
-        gauge(f"longhaul_backup_{name}", told, [MetricSample(to, value_of(one)) for to, one in copies])
-        for name, told, value_of in _OF_COPIES
-        if copies
-    ]
-    return "".join([*figures, gauge("longhaul_backup_state", said, states), *copied])
+    state = gauge(f"{_PREFIX}_state", said, states)
+    return gauges(_PREFIX, _METRICS, labelled) + state + gauges(_PREFIX, _OF_COPIES, copies)
 
 
 def _labels(entry: JobHealth) -> Mapping[str, str]:

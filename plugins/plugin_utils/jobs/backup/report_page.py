@@ -32,6 +32,7 @@ from ...report.model import (
     Table,
     Tone,
     Unit,
+    attention_fact,
 )
 from ..hook_steps import HookRun
 from .capacity import (
@@ -47,7 +48,6 @@ from .health import ASIDE, FAILED, NEVER, OK, SICK, STALE, UNCOPIED, JobHealth
 from .state import BackupRecord, PathTransfer, RunFigures
 
 _DAY = 86400
-_when = shown_time
 _MOST_NOTICES = 5  # in the headline: the table has all
 _MOST_DETAILS = 25  # jobs, the sick ones first; the file of each job has the rest
 _MOST_ROWS = 100
@@ -89,7 +89,7 @@ def make_overview(health: Sequence[JobHealth], now: str, by: str = "", earlier: 
         attention=notices[:_MOST_NOTICES],
         attention_left=max(0, len(notices) - _MOST_NOTICES),
         sections=sections,
-        made_at=_when(now),
+        made_at=shown_time(now),
         made_by=by,
         earlier=earlier,
     )
@@ -120,9 +120,9 @@ def _headline(
     daily = [rate for one in records if (rate := new_bytes_a_day(one.history)) is not None]
     return [
         Fact("What is kept", format_bytes(size), f"{counted(len(health), 'backup', 'backups')} of {hosts} hosts"),
-        Fact("Last run", _when(ends[-1]) if ends else "none yet", f"by {by}" if by else ""),
+        Fact("Last run", shown_time(ends[-1]) if ends else "none yet", f"by {by}" if by else ""),
         Fact("Newest snapshots", _span(newest)),
-        Fact("Oldest snapshot", _when(oldest[0]) if oldest else "not known"),
+        Fact("Oldest snapshot", shown_time(oldest[0]) if oldest else "not known"),
         Fact(
             "Last verified",
             f"{len(verified)} of {len(health)} once",
@@ -131,11 +131,7 @@ def _headline(
         *_drill_headline([one.drill for one in records if one.drill is not None], len(health)),
         Fact("New data", f"{format_bytes(sum(daily))} a day" if daily else "not known yet"),
         capacity_fact(repositories),
-        Fact(
-            "Needs attention",
-            counted(attention, "thing", "things") if attention else "nothing",
-            tone=Tone.BAD if any(one.state in SICK for one in health) else Tone.CAUTION if attention else Tone.GOOD,
-        ),
+        attention_fact(attention, any(one.state in SICK for one in health)),
     ]
 
 
@@ -161,7 +157,7 @@ def _span(times: Sequence[str]) -> str:
     """Return the first and the last of sorted times in words."""
     if not times:
         return "none"
-    return _when(times[-1]) if times[0] == times[-1] else f"{_when(times[0])} to {_when(times[-1])}"
+    return shown_time(times[-1]) if times[0] == times[-1] else f"{shown_time(times[0])} to {shown_time(times[-1])}"
 
 
 def _notices(one: JobHealth) -> list[Notice]:
@@ -169,7 +165,7 @@ def _notices(one: JobHealth) -> list[Notice]:
     word, tone = _STATES[one.state]
     found = []
     if one.state in SICK:
-        since = f" since {_when(record.failing_since)}" if record.failing_since and one.state == FAILED else ""
+        since = f" since {shown_time(record.failing_since)}" if record.failing_since and one.state == FAILED else ""
         found.append(Notice(f"{one.id}: {word}{since}", "\n".join(one.why), one.next, tone))
     if record.check and not record.check.get("sound", True):
         told = "A check found contents or names that are not as they were. See the output of that run."
@@ -212,14 +208,14 @@ def _job_row(one: JobHealth) -> Sequence[Cell]:
     return (
         Cell(one.id, note=f"in {one.repository['host']}:{one.repository['path']}"),
         Cell("busy" if one.busy else word, tone, cut or one.busy),
-        Cell(_when(record.newest) or "none", Tone.BAD if one.is_stale else Tone.PLAIN, _age(one)),
-        Cell(_when(record.oldest)),
+        Cell(shown_time(record.newest) or "none", Tone.BAD if one.is_stale else Tone.PLAIN, _age(one)),
+        Cell(shown_time(record.oldest)),
         Cell("" if record.snapshots is None else f"{record.snapshots:,}"),
         Cell("" if record.size is None else format_bytes(record.size)),
         Cell("" if rate is None else format_bytes(rate)),
         Cell(format_duration(record.duration) if one.record else ""),
-        Cell(_when(record.verified) or "never"),
-        Cell(_when(record.failing_since), Tone.BAD if record.failing_since else Tone.PLAIN),
+        Cell(shown_time(record.verified) or "never"),
+        Cell(shown_time(record.failing_since), Tone.BAD if record.failing_since else Tone.PLAIN),
     )
 
 
@@ -258,15 +254,15 @@ def _copy_row(one: JobHealth, copy: CopyState) -> Sequence[Cell]:
         Cell(one.id),
         Cell(copy.place),
         Cell("failing" if copy.error else "well", Tone.BAD if copy.error else Tone.GOOD, cut),
-        Cell(_when(copy.newest) or "none"),
+        Cell(shown_time(copy.newest) or "none"),
         Cell(
             "not known" if lag is None else format_duration(lag) if lag else "no", Tone.CAUTION if lag else Tone.PLAIN
         ),
         Cell("" if copy.snapshots is None else f"{copy.snapshots:,}"),
         Cell(format_bytes(copy.bytes_sent) if copy.copied else ""),
         Cell(f"{copy.repaired:,}" if copy.repaired else ""),
-        Cell(_when(copy.verified) or "never"),
-        Cell(_when(copy.failing_since), Tone.BAD if copy.failing_since else Tone.PLAIN),
+        Cell(shown_time(copy.verified) or "never"),
+        Cell(shown_time(copy.failing_since), Tone.BAD if copy.failing_since else Tone.PLAIN),
     )
 
 
@@ -305,7 +301,7 @@ def _detail(one: JobHealth, record: BackupRecord) -> Detail:
     word, tone = _STATES[one.state]
     figures = record.figures
     facts = [
-        Fact("Last run", _when(record.at), f"in {format_duration(record.duration)}"),
+        Fact("Last run", shown_time(record.at), f"in {format_duration(record.duration)}"),
         Fact("Snapshot", record.snapshot or "none was completed", "resumed" if record.resumed else ""),
         Fact("Entries", f"{figures['entries']:,}" if "entries" in figures else "not known"),
         Fact("New", format_bytes(figures["new_bytes"]) if "new_bytes" in figures else "not known"),
@@ -327,7 +323,8 @@ def _detail(one: JobHealth, record: BackupRecord) -> Detail:
 def _check_fact(record: BackupRecord) -> Fact:
     check = record.check
     if not check:
-        return Fact("Checked in this run", "no", f"last verified {_when(record.verified)}" if record.verified else "")
+        verified = f"last verified {shown_time(record.verified)}" if record.verified else ""
+        return Fact("Checked in this run", "no", verified)
     read = check.get("files_read")
     note = f"{read:,} files read" if isinstance(read, int) else ""
     repaired = check.get("repaired")
@@ -339,13 +336,13 @@ def _check_fact(record: BackupRecord) -> Fact:
 
 def _drill_fact(drill: DrillRecord) -> Fact:
     if not drill.has_succeeded:
-        since = f", the last good one {_when(drill.succeeded)}" if drill.succeeded else ", none succeeded yet"
-        return Fact("Restore drill", f"failed {_when(drill.at)}", f"{drill.failure}{since}", Tone.BAD)
+        since = f", the last good one {shown_time(drill.succeeded)}" if drill.succeeded else ", none succeeded yet"
+        return Fact("Restore drill", f"failed {shown_time(drill.at)}", f"{drill.failure}{since}", Tone.BAD)
     rate = f" at {format_bytes(drill.bytes_per_second)}/s" if drill.bytes_per_second else ""
     took = f"{counted(drill.files, 'file', 'files')}, {format_bytes(drill.bytes)}{rate}, to {drill.host}"
     seconds = seconds_for_all(drill)
     everything = f"; {tell_all(drill, seconds)}" if seconds is not None else ""
-    return Fact("Restore drill", f"good {_when(drill.at)}", f"{took}{everything}", Tone.GOOD)
+    return Fact("Restore drill", f"good {shown_time(drill.at)}", f"{took}{everything}", Tone.GOOD)
 
 
 def _job_charts(record: BackupRecord) -> list[Chart]:

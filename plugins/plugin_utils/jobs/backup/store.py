@@ -12,7 +12,7 @@ from typing import Any
 
 from ...common.files import Folder
 from ...common.refusal import Refusal
-from ...report.archive import keep_earlier, save_page
+from ...report.archive import write_report
 from ...report.model import EarlierReport, Page
 from .state import BackupRecord, BackupState, parse_record, parse_state
 
@@ -96,17 +96,8 @@ class BackupStore:
         make: Callable[[Sequence[EarlierReport]], Page],
         name: str = _OVERALL,
     ) -> list[str]:
-        """Write a report, for programs and for people, and keep the one before.
-
-        Return why that could not be done: what failed of the backups must be told even so.
-        """
-        keep_earlier(self._folder, name)
-        problems = [save_page(self._folder, name, make)]
-        try:
-            self._folder.save(f"{name}.json", report)
-        except OSError as error:
-            problems.append(f"{self._folder.path_of(f'{name}.json')} could not be written: {error.strerror}")
-        return [one for one in problems if one]
+        """Write a report, for programs and for people, and keep the one before; return why that could not be done."""
+        return write_report(self._folder, name, report, make)
 
 
 def _job(run_id: str) -> str:

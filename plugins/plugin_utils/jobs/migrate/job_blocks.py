@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
-from ...common.units import format_bytes, format_duration, format_size, seconds_of
+from ...common.units import format_bytes, format_duration, format_size, seconds_of, shown_time
 from ...report.model import (
     Cell,
     Chart,
@@ -35,7 +35,6 @@ from .report_facts import (
     find_passes,
     tell_comparison,
     tell_end,
-    tell_time,
 )
 from .state import ComparisonResult, TransferSummary
 
@@ -49,18 +48,18 @@ def job_blocks(report: JobReport, with_notices: bool = True) -> list[PageBlock]:
     facts = [
         Fact("From", tell_end(identity.src_host, identity.src)),
         Fact("To", tell_end(identity.dest_host, identity.dest)),
-        Fact("Last run", tell_time(run.at), f"by {run.by}, up to phase {run.phase}"),
+        Fact("Last run", shown_time(run.at), f"by {run.by}, up to phase {run.phase}"),
         Fact("Method", last.method if last else "not known yet", last.method_reason if last else ""),
         Fact("Encrypted", {True: "yes", False: "no", None: "not known"}[last.encrypted if last else None]),
         Fact("Next", more.next),
     ]
     if state.stopped and state.stopped_at:
-        since = f"{identity.src_host} is stopped since {tell_time(state.stopped_at)}"
+        since = f"{identity.src_host} is stopped since {shown_time(state.stopped_at)}"
         facts.append(Fact("Downtime", since, tone=Tone.BAD))
     for one in state.downtimes:
         took = format_duration((seconds_of(one.to) or 0) - (seconds_of(one.since) or 0))
         rehearsal = " (rehearsal)" if one.rehearsal else ""
-        when = f"{tell_time(one.since)} to {tell_time(one.to)}, then served by {one.serves}"
+        when = f"{shown_time(one.since)} to {shown_time(one.to)}, then served by {one.serves}"
         facts.append(Fact("Downtime", f"{took}{rehearsal}", when))
     if more.forecast.seconds:
         facts.append(Fact("Downtime to expect", f"about {more.forecast.lasted}", more.forecast.why))
@@ -140,7 +139,7 @@ def _hook_table(hooks: Sequence[HookRun]) -> Table:
                 Cell(one.kind),
                 Cell(one.host),
                 Cell(str(attempts[key])),
-                Cell(tell_time(one.at)),
+                Cell(shown_time(one.at)),
                 Cell(took),
                 Cell(f"{one.result or 'not ended'}{code}", tone),
             )
@@ -161,7 +160,7 @@ def proof_blocks(found: ComparisonResult) -> list[PageBlock]:
             Fact(
                 "Comparison",
                 verdict,
-                f"{tell_comparison(found)}, {tell_time(found.at)}, in {format_duration(found.duration)}",
+                f"{tell_comparison(found)}, {shown_time(found.at)}, in {format_duration(found.duration)}",
                 tone,
             )
         ]

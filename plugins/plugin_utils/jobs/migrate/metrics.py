@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...common.host_text import one_line
-from ...common.prometheus import MetricSample, gauge
+from ...common.prometheus import MetricSample, gauge, gauges
 from ...common.units import seconds_of
 from ...fleet.rows import State
 from ...transfer.status import Status
 from .job_status import standing_of
 from .state import Identity, MigrationState, Stage
 
+_PREFIX = "longhaul_migrate"
 _PHASES = ("preflight", "seed", "sync", "cutover", "switch", "verify")
 _STATES = tuple(state for state in State if state not in (State.UNREACHABLE, State.INTERRUPTED, State.ENDED))
 
@@ -113,13 +114,10 @@ def write_migration_metrics(jobs: Sequence[MigrationFigures], *, now: float, act
     phases = [MetricSample({**to, "phase": p}, int(one.phase == p)) for to, one in labelled for p in _PHASES]
     return "".join(
         [
-            *(gauge(f"longhaul_migrate_{name}", said, [MetricSample({}, value)]) for name, said, value in run),
-            gauge("longhaul_migrate_state", "The state of the job: 1 for its state, 0 for the others", states),
-            gauge("longhaul_migrate_phase", "The phase of the job: 1 for its phase, 0 for the others", phases),
-            *(
-                gauge(f"longhaul_migrate_{name}", said, [MetricSample(to, value_of(one)) for to, one in labelled])
-                for name, said, value_of in _METRICS
-            ),
+            *(gauge(f"{_PREFIX}_{name}", said, [MetricSample({}, value)]) for name, said, value in run),
+            gauge(f"{_PREFIX}_state", "The state of the job: 1 for its state, 0 for the others", states),
+            gauge(f"{_PREFIX}_phase", "The phase of the job: 1 for its phase, 0 for the others", phases),
+            gauges(_PREFIX, _METRICS, labelled),
         ]
     )
 

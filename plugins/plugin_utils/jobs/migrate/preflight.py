@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted impor
 from ...common.host_text import harmless_data, one_line
 from ...common.typed_json import parse_dataclass
 from ...common.units import format_bytes
-from ...transfer.owner_problems import owner_problems
+from ...transfer.owners import foreign, owner_text
 from .jobs import arrival
 from .state import ProbedHost, TransferSummary, TreeUser, TreeUsers
 
@@ -44,6 +45,9 @@ PACKAGES: Mapping[str, Mapping[str, str]] = {
 
 _NAMED = 5  # paths in a sentence
 _USERS = 3  # processes in a sentence
+_OWNERS = 50  # that differ, in a problem
+_PLAIN = re.compile(r"^[A-Za-z_][A-Za-z0-9_.-]*$")
+_WORDS = frozenset(["y", "n", "yes", "no", "on", "off", "true", "false", "null"])  # which YAML takes for something else
 _LONGEST = 100  # characters of a text of a host in a sentence
 
 
@@ -99,7 +103,7 @@ def judge_preflight(
     used = judge_tree_users(job, TreeUsers(probes["dest"].users, probes["dest"].unseen))
     problems += used.problems
     warnings += used.warnings
-    problems += owner_problems(job, vars(predicted) if predicted else {})
+    problems += _owner_problems(job, vars(predicted) if predicted else {})
     warnings += _features(names, probes["source"], probes["dest"])
     warnings += _ways(names, probes)
     return PreflightFindings(problems, warnings, told.told)
@@ -261,3 +265,52 @@ def how_to_agree(name: str, count: int) -> str:
 def agreement(name: str) -> str:
     """Return what to type where the first copy of a job may delete what the destination has of its own."""
     return f"-e '{json.dumps({'migrate_allow_delete': [name]})}'"
+
+
+# Owners
+
+
+def _owner_problems(job: Mapping[str, Any], predicted: Mapping[str, Any]) -> list[str]:
+    """Return the problem of a job that does not say whose its files become; nothing if it does, or all agree.
+
+    ``predicted`` is the result of the transfer in check mode.
+    """
+    disagree = predicted.get("owner_mismatches") or []
+    if not disagree or job.get("numeric_ids") is not None or job.get("owner_map"):
+        return []
+    source, dest = str(job["src_host"]), str(job["dest_host"])
+    lines = [
+        f"{source} and {dest} do not mean the same owners, and the job does not say which way to go:",
+        *(f"    {owner_text(one, source, dest)}" for one in disagree[:_OWNERS]),
+    ]
+    if len(disagree) > _OWNERS:
+        lines.append(f"    and {len(disagree) - _OWNERS} more")
+    hints = foreign(predicted.get("owner_hints") or [])
+    lines.append(
+        "  Say in the job numeric_ids: true (the numbers stay), numeric_ids: false (names decide: make the missing "
+        f"ones first) or owner_map (who becomes whom); see docs/users-and-groups.md{hints}"
+    )
+    for kind in ("user", "group"):
+        missing = _missing_list(disagree, kind)
+        if missing:
+            lines.append(f"  {kind}s that {dest} lacks, for a loop with ansible.builtin.{kind}:")
+            lines += [f"    {line}" for line in missing]
+    return ["\n".join(lines)]
+
+
+def _missing_list(disagree: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
+    """Return YAML, a list item for each user or group that the destination lacks.
+
+    With the source's number if it is free at the destination.
+    """
+    number = {"user": "uid", "group": "gid"}[kind]
+    found = []
+    for one in disagree:
+        if one["type"] == kind and one["name"] and one["id_there"] is None:
+            free = "" if one["name_there"] else f", {number}: {one['id']}"
+            found.append(f"- {{name: {_quoted(one['name'])}{free}}}")
+    return found
+
+
+def _quoted(name: str) -> str:
+    return name if _PLAIN.match(name) and name.lower() not in _WORDS else json.dumps(name)

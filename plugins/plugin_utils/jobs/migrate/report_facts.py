@@ -14,11 +14,12 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted impor
 
 from ...common.host_text import one_line
 from ...common.typed_json import EMPTY, parse_dataclass
-from ...common.units import both_times, format_bytes, format_duration, seconds_of
+from ...common.units import format_bytes, format_duration, seconds_of, shown_time
 from ...report.model import (
     Fact,
     Notice,
     Tone,
+    attention_fact,
 )
 from .prediction_check import PredictionCheck
 from .samples import bytes_left, latest_rate
@@ -152,7 +153,7 @@ def find_notices(report: JobReport) -> list[Notice]:
     state, more = report.state, report.more
     found = []
     if state.failure is not None:
-        subject = f"{state.name} stopped in phase {state.failure.phase} ({tell_time(state.failure.at)})"
+        subject = f"{state.name} stopped in phase {state.failure.phase} ({shown_time(state.failure.at)})"
         found.append(Notice(subject, state.failure.reason, more.next))
     elif state.stage is Stage.SWITCHING or state.stopped:
         found.append(Notice(f"{state.name}: {find_standing(report).word}", more.next))
@@ -260,16 +261,12 @@ def make_headline(
             f"{counted(len(moved), 'job', 'jobs')}, from {name_some(ends[0])} to {name_some(ends[1])}; "
             f"{format_bytes(sent)} sent",
         ),
-        Fact("Began", tell_time(begin) or "not begun"),
-        Fact("Ended", tell_time(end) or "not begun"),
+        Fact("Began", shown_time(begin) or "not begun"),
+        Fact("Ended", shown_time(end) or "not begun"),
         _downtime_fact(units),
         _verified_fact(moved),
         Fact("Run by", run.by or "not known", f"up to phase {run.phase}" if run.phase else ""),
-        Fact(
-            "Needs attention",
-            counted(attention, "thing", "things") if attention else "nothing",
-            tone=Tone.BAD if any(one.state.failure for one in reports) else Tone.CAUTION if attention else Tone.GOOD,
-        ),
+        attention_fact(attention, any(one.state.failure for one in reports)),
     ]
 
 
@@ -319,10 +316,6 @@ def _period(reports: Iterable[JobReport]) -> tuple[str, str]:
         compared = one.phases.verify.at if one.phases.verify else ""
         ends += [text for text in (*(made.at for made in one.passes), switch, compared) if text]
     return min(begins, default=""), max(ends, default="")
-
-
-def tell_time(text: str) -> str:
-    return both_times(seconds_of(text) or 0) if text else ""
 
 
 def tell_end(host: str, path: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
-from ...common.units import format_bytes, format_duration, format_size
+from ...common.units import format_bytes, format_duration, format_size, shown_time
 from ...report.model import (
     Cell,
     ChartRow,
@@ -39,7 +39,6 @@ from .report_facts import (
     name_some,
     tell_comparison,
     tell_end,
-    tell_time,
     time_left,
 )
 from .state import MigrationState, Stage
@@ -85,7 +84,7 @@ def make_overview(reports: Sequence[JobReport], run: RunFacts, earlier: Sequence
         attention=notices[:_MOST_NOTICES],
         attention_left=max(0, len(notices) - _MOST_NOTICES),
         sections=sections,
-        made_at=tell_time(run.now),
+        made_at=shown_time(run.now),
         made_by=run.by,
         earlier=earlier,
     )
@@ -101,7 +100,7 @@ def make_job_page(report: JobReport, run: RunFacts) -> Page:
         facts=make_headline([report], find_downtimes([report]), run, len(notices)),
         attention=notices,
         sections=[Section("Details", job_blocks(report, with_notices=False))],
-        made_at=tell_time(run.now),
+        made_at=shown_time(run.now),
         made_by=run.by,
     )
 
@@ -167,7 +166,7 @@ def _job_row(report: JobReport) -> Sequence[Cell]:
 
 def _real_downtime(unit: Downtimes, state: MigrationState) -> Cell:
     if state.stopped and state.stopped_at:
-        return Cell("stopped", Tone.BAD, f"since {tell_time(state.stopped_at)}")
+        return Cell("stopped", Tone.BAD, f"since {shown_time(state.stopped_at)}")
     return Cell(f"{format_duration(unit.real)}{' (rehearsal)' if unit.is_rehearsal else ''}" if unit.real else "")
 
 
@@ -187,8 +186,8 @@ def _downtime_blocks(units: Sequence[Downtimes]) -> list[PageBlock]:
             Cell(name_some(sorted({member.state.identity.src_host for member in one.reports}))),
             Cell(format_duration(one.expected) if one.expected else "" if one.real else "not known yet"),
             Cell(f"{format_duration(one.real)}{' (rehearsal)' if one.is_rehearsal else ''}" if one.real else "not yet"),
-            Cell(tell_time(one.begin)),
-            Cell(tell_time(one.end)),
+            Cell(shown_time(one.begin)),
+            Cell(shown_time(one.end)),
             Cell(max((member.more.forecast for member in one.reports), key=lambda found: found.seconds).why),
         )
         for one in known

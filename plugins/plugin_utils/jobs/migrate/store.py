@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...common.files import Folder
-from ...report.archive import keep_earlier, save_page
+from ...report.archive import save_page, write_report
 from ...report.model import EarlierReport, Page
 from .state import MigrationState, parse_state
 
@@ -57,7 +57,7 @@ class MigrationStore:
         self, compared: Mapping[str, Any], make: Callable[[Sequence[EarlierReport]], Page]
     ) -> list[str]:
         """Write the report on comparisons of all jobs to a folder of its own; return why that could not be done."""
-        return _write_report(self._folder.inner(COMPARISONS), compared, make)
+        return write_report(self._folder.inner(COMPARISONS), OVERALL_REPORT, compared, make)
 
     def report_all(
         self, reports: Sequence[Mapping[str, Any]], make: Callable[[Sequence[EarlierReport]], Page]
@@ -67,19 +67,7 @@ class MigrationStore:
         That for programs has no samples: the report of each job has them.
         """
         jobs = [{name: value for name, value in one.items() if name != "samples"} for one in reports]
-        return _write_report(self._folder, {"jobs": jobs}, make)
-
-
-def _write_report(
-    folder: Folder, data: Mapping[str, Any], make: Callable[[Sequence[EarlierReport]], Page]
-) -> list[str]:
-    keep_earlier(folder, OVERALL_REPORT)
-    problems = [save_page(folder, OVERALL_REPORT, make)]
-    try:
-        folder.save(f"{OVERALL_REPORT}.json", data)
-    except OSError as error:
-        problems.append(f"{folder.path_of(f'{OVERALL_REPORT}.json')} could not be written: {error.strerror}")
-    return [one for one in problems if one]
+        return write_report(self._folder, OVERALL_REPORT, {"jobs": jobs}, make)
 
 
 def _state(job: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
 from ...common.typed_json import dump_dataclass
-from ...common.units import format_bytes, format_duration
+from ...common.units import format_bytes, format_duration, shown_time
 from ...report.model import (
     Bar,
     BarChart,
@@ -28,9 +28,10 @@ from ...report.model import (
     Table,
     Tone,
     Unit,
+    attention_fact,
 )
 from .job_blocks import proof_blocks
-from .report_facts import RunFacts, tell_comparison, tell_end, tell_time
+from .report_facts import RunFacts, tell_comparison, tell_end
 from .state import ComparisonResult, comparison_of
 from .verify import NEXT, places
 
@@ -85,8 +86,8 @@ def make_verify_page(
         Fact(
             "What was compared", f"{format_bytes(size)} in {entries:,} entries", counted(len(compared), "job", "jobs")
         ),
-        Fact("Began", tell_time(began)),
-        Fact("Ended", tell_time(run.now)),
+        Fact("Began", shown_time(began)),
+        Fact("Ended", shown_time(run.now)),
         Fact(
             "Verified",
             f"{same} of {counted(len(compared), 'job', 'jobs')} are the same",
@@ -94,11 +95,7 @@ def make_verify_page(
             Tone.BAD if notices else Tone.GOOD,
         ),
         Fact("Run by", run.by or "not known"),
-        Fact(
-            "Needs attention",
-            counted(len(notices), "job", "jobs") if notices else "nothing",
-            tone=Tone.BAD if notices else Tone.GOOD,
-        ),
+        attention_fact(len(notices), bool(notices), "job", "jobs"),
     ]
     details = [
         Detail(one.name, proof_blocks(one.found), *_standing(one), f"{one.source} → {one.dest}")
@@ -119,7 +116,7 @@ def make_verify_page(
         attention=notices[:_MOST_NOTICES],
         attention_left=max(0, len(notices) - _MOST_NOTICES),
         sections=sections,
-        made_at=tell_time(run.now),
+        made_at=shown_time(run.now),
         made_by=run.by,
         earlier=earlier,
     )

@@ -12,19 +12,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypedDict
 
 from ...common.units import format_bytes, format_size
 from ..snapshot_answers import ShownProblem
 
 _LONGEST = 500  # characters of a failure in the statistics of Ansible
-_KEPT = (
-    *("method", "encrypted", "trust", "bytes_apparent", "bytes_total", "bytes_content", "bytes_sent", "files_total"),
-    *("files_created", "files_updated", "files_deleted", "files_unchanged", "attributes_changed", "resumed"),
-    *("verified", "preserved", "duration", "phases", "throughput", "failure"),
-)
-
 _STATES = {"begun": "Begun", "failed": "Failed", "restored": "Restored"}
 _MOST_PROBLEMS = 20  # on the terminal
 CHECKS = {
@@ -49,6 +43,32 @@ DONE = {
     "files_deleted": "deleted",
     "files_unchanged": "as they were",
 }
+
+
+@dataclass
+class RestoreFigures:
+    """The members of a transfer's result that a report has. A restore that failed has only the ``failure``."""
+
+    method: str = ""
+    encrypted: bool | None = None
+    trust: str = ""
+    bytes_apparent: int = 0
+    bytes_total: int = 0
+    bytes_content: int = 0
+    bytes_sent: int = 0
+    files_total: int = 0
+    files_created: int = 0
+    files_updated: int = 0
+    files_deleted: int = 0
+    files_unchanged: int = 0
+    attributes_changed: int = 0
+    resumed: bool = False
+    verified: str | None = None
+    preserved: list[str] = field(default_factory=list)
+    duration: float = 0.0
+    phases: Mapping[str, float] = field(default_factory=dict)  # seconds
+    throughput: float | None = None
+    failure: str = ""
 
 
 @dataclass(frozen=True)
@@ -122,7 +142,7 @@ class RestoreReport:
 
 def keep_result(result: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the members of a transfer's result that the report has."""
-    return {name: result[name] for name in _KEPT if name in result}
+    return {name: result[name] for name in (one.name for one in fields(RestoreFigures)) if name in result}
 
 
 def _figures(result: Mapping[str, Any]) -> str:

@@ -6,10 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted, entries_text
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
 
 from ...common.typed_json import parse_dataclass
 from ...common.units import format_bytes, format_duration, format_size, shown_time
@@ -29,34 +28,11 @@ from ...report.model import (
     Table,
     Tone,
     Unit,
+    attention_fact,
 )
-from .report import CHECKS, DONE, RestoreReport
+from .report import CHECKS, DONE, RestoreFigures, RestoreReport
 
 _MOST_ROWS = 200  # of damaged entries; the rest is counted
-
-
-@dataclass
-class RestoreFigures:
-    """The members of a transfer's result that a page shows. A restore that failed has only the ``failure``."""
-
-    failure: str = ""
-    method: str = ""
-    encrypted: bool | None = None
-    bytes_total: int = 0
-    bytes_apparent: int = 0
-    bytes_sent: int = 0
-    files_total: int = 0
-    files_created: int = 0
-    files_updated: int = 0
-    files_deleted: int = 0
-    files_unchanged: int = 0
-    attributes_changed: int = 0
-    resumed: bool = False
-    verified: str | None = None
-    preserved: list[str] = field(default_factory=list)
-    duration: float = 0.0
-    phases: Mapping[str, float] = field(default_factory=dict)  # seconds
-    throughput: float | None = None
 
 
 def make_page(report: RestoreReport) -> Page:
@@ -99,11 +75,7 @@ def _headline(report: RestoreReport, figures: RestoreFigures, attention: int) ->
         Fact("Ended", shown_time(report.at) if report.state != "begun" else "not yet"),
         _verified(report, figures),
         Fact("Run by", report.by or "not known"),
-        Fact(
-            "Needs attention",
-            counted(attention, "thing", "things") if attention else "nothing",
-            tone=Tone.BAD if report.state == "failed" else Tone.CAUTION if attention else Tone.GOOD,
-        ),
+        attention_fact(attention, report.state == "failed"),
     ]
 
 

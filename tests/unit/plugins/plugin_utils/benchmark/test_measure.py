@@ -60,9 +60,13 @@ class Pair:
             self.hosts[side].answers["benchmark"] = answers
         self.said: list[str] = []
 
-    def measure(self, **asked: Any) -> PairMeasurement:
-        request = MeasureRequest("/srv/data", "/srv/data", **asked)
-        return measure_pair(self.hosts["source"], self.hosts["dest"], request, self.said.append)
+    def measure(self, path: str = "/srv/data", **asked: Any) -> PairMeasurement:
+        request = MeasureRequest(path, path, **asked)
+        return measure_pair(self.hosts["source"], self.hosts["dest"], request, self.said.append).measurement
+
+    @property
+    def probed(self) -> list[str]:
+        return [step["path"] for host in self.hosts.values() for step in host.steps if step["do"] == "probe"]
 
     def seconds(self, side: str) -> list[float]:
         return [step["request"]["seconds"] for step in self.hosts[side].steps if step["do"] == "start"]
@@ -88,9 +92,16 @@ def test_all_parts_are_measured_and_both_hosts_cleaned() -> None:
     assert len(found.gaps) == 2
     assert found.at > 0
     assert pair.last == CLEANED
+    assert pair.probed == ["/srv/data", "/srv/data"]
     assert pair.hosts["source"].done == ["probe", "benchmark", "benchmark", "stop, clear"]
     # What served the line may still be about to end, and a host has one job of a benchmark.
     assert pair.hosts["dest"].done == ["probe", "benchmark", "benchmark", "stop, benchmark", "stop, clear"]
+
+
+def test_without_a_tree_no_path_of_the_user_is_probed() -> None:
+    pair = Pair([done(LINE), done(PROCESSOR)], [SERVING, done(PROCESSOR)])
+    assert pair.measure("").tree.entries == 0
+    assert pair.probed == ["/dev/null", "/dev/null"]
 
 
 def test_the_other_end_connects_if_one_cannot() -> None:

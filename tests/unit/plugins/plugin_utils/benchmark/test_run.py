@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark import run
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.measure import MeasureRequest
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.measure import MeasuredPair, MeasureRequest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.benchmark.run import BenchmarkRequest, benchmark_pair
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.refusal import Refusal
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostFailed
@@ -20,17 +20,13 @@ FASTEST = "aes128-gcm@openssh.com"
 
 
 class Runner:
-    """A host that answers to a probe, and to the question for ciphers."""
+    """A host that was measured, and answers to the question for ciphers."""
 
     variables: dict[str, Any] = {}
     connection = "ssh"
 
     def __init__(self, name: str, side: str, offer: object = None, **probe: Any) -> None:
-        self.name, self._offer, self._probe, self.paths = name, offer, dict(end(side, **probe).probe), []
-
-    def run(self, step: Any) -> tuple[Any]:
-        self.paths.append(step["path"])
-        return (self._probe,)
+        self.name, self._offer, self.end = name, offer, end(side, **probe)
 
     def run_module(self, _name: str, asked: Any, _members: Any) -> Any:
         if self._offer is None:
@@ -41,7 +37,8 @@ class Runner:
 @pytest.fixture(name="benchmark")
 def _benchmark(monkeypatch):
     def bench(source: Runner, dest: Runner, pair: Any = None, src: str = "/srv/", dest_path: str = "/srv", **more: Any):
-        monkeypatch.setattr(run, "measure_pair", lambda *_asked: pair or measured())
+        ends = {"source": source.end, "dest": dest.end}
+        monkeypatch.setattr(run, "measure_pair", lambda *_asked: MeasuredPair(pair or measured(), ends))
         request = BenchmarkRequest(MeasureRequest(src, dest_path), "auto", "full", tries=False)
         return benchmark_pair(source, dest, replace(request, **more), print, None)  # type: ignore[arg-type]
 
@@ -52,13 +49,6 @@ def test_a_pair_is_measured_and_concluded(benchmark):
     source, dest = Runner("old", "source"), Runner("new", "dest")
     result = benchmark(source, dest)
     assert result.recommendation.method == "stream" and (result.src, result.dest) == ("/srv/", "/srv")
-    assert (source.paths, dest.paths) == (["/srv/"], ["/srv"])
-
-
-def test_without_a_tree_no_path_of_the_user_is_probed(benchmark):
-    source, dest = Runner("old", "source"), Runner("new", "dest")
-    benchmark(source, dest, src="", dest_path="")
-    assert source.paths == dest.paths == ["/dev/null"]
 
 
 def test_the_connecting_host_is_asked_for_its_ciphers(benchmark):

@@ -6,14 +6,9 @@
 
 from __future__ import annotations
 
-import html
-import re
-
-import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.host_text import (
     harmless,
     harmless_data,
-    markdown_text,
     page_text,
 )
 
@@ -36,31 +31,3 @@ def test_a_page_gets_characters_alone_and_no_text_without_end():
     assert page_text("a\udc80\ufffe\U0010ffff\ufdd0\x00ä\n") == r"a\udc80\ufffe\U0010ffff\ufdd0\x00ä" + "\n"
     assert page_text("a" * 20, 20) == "a" * 20
     assert page_text("ab" * 1000 + "c" * 1000, 10) == "ababa [2990 characters left out] ccccc"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<script>alert(1)</script>",
-        "`a` <img src=x onerror=alert(1)> `b`",
-        "[click](http://example.org) ![picture](x)",
-        "a | b | c",
-        r"back\slash \<b> \`",
-        "&lt;b&gt; &amp; &#60;",
-        "three\nlines\n# and a heading",
-        "``` fence",
-        HOSTILE,
-    ],
-)
-def test_a_report_shows_just_the_text(text):
-    """As CommonMark says: a backslash before a punctuation character gives that character, and no markup."""
-    shown = " ".join(harmless(text).split())
-    written = markdown_text(text)
-    assert "\n" not in written and re.sub(r"\\([\\`\[<|&])", r"\1", written) == shown
-    left = re.sub(r"\\[\\`\[<|&]", "", written)
-    assert not re.search(r"[`\[<|\\]", left) and html.unescape(left) == left
-
-
-def test_plain_texts_stay_as_they_are():
-    for text in ("3 files (2 MiB) in /srv/data: it's done, 100 % & more", "*.tmp", "a_b_c", "x > y"):
-        assert markdown_text(text) == text

@@ -23,7 +23,7 @@ from ansible.playbook.play_context import PlayContext
 from ansible.playbook.task import Task
 from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.memory import Memory
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts import host_runner, typed_passwords
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts import host_runner
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.engine import packed_engine
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.execution_retry import LONG, READING, longest_answer
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import (
@@ -64,7 +64,7 @@ def bound(
     ``own`` is what ansible-core has put into the action's play context from the variables of the task's own host.
     """
     worker = SimpleNamespace(_play_context=PlayContext(passwords=typed))
-    monkeypatch.setattr(typed_passwords, "current_process", lambda: worker)
+    monkeypatch.setattr(host_runner, "current_process", lambda: worker)
     context = PlayContext(passwords=typed)
     for name, value in (own or {}).items():
         setattr(context, name, value)

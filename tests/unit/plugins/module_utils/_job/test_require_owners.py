@@ -16,7 +16,7 @@ import os
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
-from ansible_collections.longhaul.fleet.plugins.module_utils._job import owner_check
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.transfer_job import require_owners
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.staging import open_staging
 from ansible_collections.longhaul.fleet.tests.support import faulty
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ALL, settings
@@ -48,7 +48,7 @@ def test_root_squash_is_refused_before_anything_is_written(served, tmp_path):
     refusing = faulty.fault("chown", number=errno.EPERM)
     with faulty.mounted(behind, shown, refusing), context_for(shown, tmp_path) as context:
         with pytest.raises(TransferFailed, match=r"does not keep owners \(chown: Operation not permitted\).*preserve"):
-            owner_check.require_owners(context)
+            require_owners(context)
         assert os.listdir(os.path.join(context.staging, b"tmp")) == []
 
 
@@ -56,17 +56,17 @@ def test_without_owners_in_preserve_it_is_of_no_interest(served, tmp_path):
     behind, shown = served
     refusing, kept = faulty.fault("chown", number=errno.EPERM), ["permissions", "times"]
     with faulty.mounted(behind, shown, refusing), context_for(shown, tmp_path, kept) as context:
-        owner_check.require_owners(context)
+        require_owners(context)
 
 
 def test_a_file_system_that_keeps_owners_passes_and_nothing_stays(served, tmp_path):
     behind, shown = served
     with faulty.mounted(behind, shown), context_for(shown, tmp_path) as context:
-        owner_check.require_owners(context)
+        require_owners(context)
         assert os.listdir(os.path.join(context.staging, b"tmp")) == []
 
 
 def test_a_chown_without_effect_counts_as_refused(served, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fchown", lambda _fd, _uid, _gid: None)
     with context_for(served[0], tmp_path) as context, pytest.raises(TransferFailed, match="has no effect"):
-        owner_check.require_owners(context)
+        require_owners(context)
