@@ -148,7 +148,7 @@ class Comparison:
     algorithm: str = "blake2b"
     content_of: list[str] | None = None  # the only files that are read where fields has content; None: all
     content_of_rounded: bool = False  # only those are read where times are coarse
-    time_units: Mapping[str, int] = MappingProxyType({})  # what the destination keeps of times, see TimeUnits
+    time_units: Mapping[str, int] = field(default_factory=dict)  # what the destination keeps of times, see TimeUnits
     extra: bool = False  # whether what only the destination has is a difference
     limit: int = 100  # of listed differences
     changed_after_ns: int | None = None  # by the source's clock; what changed later is "unstable"
