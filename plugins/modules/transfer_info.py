@@ -82,7 +82,8 @@ transfers:
       description:
         - State of the transfer on this host. V(starting), V(running) and V(serving) mean that it runs.
         - V(finished) and V(failed) mean that its result was not collected yet, V(interrupted) that its process is gone.
-          Run the task of the transfer again.
+          Run the task of the transfer again. V(served) means that the process of the listening host has ended; the
+          connecting host knows the result.
         - V(paused) means that it was paused for longer than its O(longhaul.fleet.transfer#module:timeout), and has
           ended. Run the task of the transfer again to resume it. One that is paused and still runs has
           RV(transfers[].paused).

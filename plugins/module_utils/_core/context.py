@@ -234,6 +234,7 @@ class Server:
     """
 
     ready: Peer  # becomes the driving end's Context.peer, on top of what the controller knows
+    has_succeeded = False  # the conversation ended well: no further connection is expected
 
     def active(self) -> bool:
         """Return whether the driving end is connected at this moment."""

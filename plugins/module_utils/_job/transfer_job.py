@@ -35,6 +35,7 @@ from .request import parse_transfer_request
 from .state import JobFolder, destination_lock
 
 FIRST_CONNECTION = 120.0  # seconds that a serving end waits for the driving end to come
+AFTER_SUCCESS = 30.0  # seconds, at most, that it still listens: the driving end may have missed the last message
 CHECK_INTERVAL = 0.1  # seconds
 LOG_BYTES = 1 << 20  # of a job's log, at most
 LOG_KEPT_BYTES = 256 << 10  # of the newest lines, where there are more
@@ -165,7 +166,7 @@ def own_address(address: str) -> str:
 
 
 def _wait_for_end(context: Context, server: Server, reporter: Reporter) -> None:
-    """Wait until the job is told to stop, or the driving end stayed away for too long; tell when it goes and comes."""
+    """Wait until the job is told to stop, or the driving end is done or stayed away; report when it goes and comes."""
     patience = FIRST_CONNECTION
     seen = time.monotonic()
     was_active = has_begun = False
@@ -173,6 +174,8 @@ def _wait_for_end(context: Context, server: Server, reporter: Reporter) -> None:
         is_active = server.active()
         if is_active:
             seen, patience = time.monotonic(), max(FIRST_CONNECTION, float(context.settings["timeout"]))
+        elif server.has_succeeded and time.monotonic() - seen > min(AFTER_SUCCESS, float(context.settings["timeout"])):
+            return
         elif time.monotonic() - seen > patience:
             context.log(f"nobody was connected for {patience:.0f} seconds: ending")
             return

@@ -30,7 +30,7 @@ class SessionServer(Server):
 
     def _run(self, hold: Callable[[], Outcome]) -> None:
         try:
-            hold()
+            self.has_succeeded = not hold().failure
         except TransferFailed as error:
             self._context.log(f"the transfer failed: {error}")
         except Exception as error:

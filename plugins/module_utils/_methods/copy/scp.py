@@ -23,7 +23,7 @@ from ..._model.entry import Entry
 from ..._tree.staging import Staging
 from ..ssh.client_command import bracketed_host
 from ..ssh.server import SshServer
-from .common import Mover, drive_over_ssh
+from .common import SESSION, Mover, drive_over_ssh
 from .fd_symlinks import shard_of, view_name
 from .file_server import Talk
 from .rcp_server import send_files, take_files
@@ -83,7 +83,8 @@ class ScpMover(Mover):
 
 def serve(context: Context) -> Server:
     """Let the driving end's scp in, one direction, one folder."""
-    return SshServer(context, copy_handler(context, ScpMover(context), partial(talk_of, side=context.side)))
+    handler = copy_handler(context, ScpMover(context), partial(talk_of, side=context.side))
+    return SshServer(context, handler, conversation=SESSION)
 
 
 def drive(context: Context) -> Outcome:

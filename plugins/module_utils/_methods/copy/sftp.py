@@ -22,7 +22,7 @@ from ..._model.entry import Entry
 from ..._tree.staging import Staging
 from ..ssh.client_command import bracketed_host
 from ..ssh.server import SshServer
-from .common import Mover, drive_over_ssh, partial_name
+from .common import SESSION, Mover, drive_over_ssh, partial_name
 from .fd_symlinks import view_name
 from .file_server import Talk
 from .serving import copy_handler
@@ -86,7 +86,8 @@ def talk_of(command: str) -> Talk:
 
 def serve(context: Context) -> Server:
     """Let the driving end's sftp in."""
-    return SshServer(context, copy_handler(context, SftpMover(context), talk_of))
+    handler = copy_handler(context, SftpMover(context), talk_of)
+    return SshServer(context, handler, conversation=SESSION)
 
 
 def drive(context: Context) -> Outcome:

@@ -63,12 +63,13 @@ class SshServer(Server):
     - ``gate``: argv of the gate up to the folder (default: this Python with the job's engine.pyz)
 
     ``context.secrets["host_key"]``: private host key in OpenSSH's format (private).
-    ``ready``: ``port``, ``user``, ``host_keys``, ``address``, ``alias``.
+    ``ready``: ``port``, ``user``, ``host_keys``, ``address``, ``alias``. ``conversation``: the command whose success
+    is that of the transfer; empty if there is none.
     Raises TransferFailed, and then nothing is left behind.
     """
 
-    def __init__(self, context: Context, handler: Handler, chroots: bool = False):
-        self._context, self._handler = context, handler
+    def __init__(self, context: Context, handler: Handler, chroots: bool = False, conversation: str = ""):
+        self._context, self._handler, self._conversation = context, handler, conversation
         # What runs for a connection is confined. This process is not: it starts an sshd, which needs all that root may
         # do and programs that gain rights (PAM, SELinux's change of domain), and it keeps authorized_keys.
         self._confinement = Confinement(plan_process(context, chroots))
@@ -274,6 +275,8 @@ class SshServer(Server):
         watch.join()
         with self._lock:
             self._programs.discard(program)
+            if command == self._conversation:
+                self.has_succeeded = code == 0
         return code
 
     def _begin(self, command: str, handed: ClientConnection) -> ServiceProcess:

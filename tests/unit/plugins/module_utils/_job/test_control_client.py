@@ -183,6 +183,18 @@ def test_the_ticket_of_one_end_is_enough(make: Make, method: str, serving: str, 
     assert differences(jobs.roots["source"], jobs.roots["dest"]) == []
 
 
+@pytest.mark.newest
+@needs_programs
+@pytest.mark.parametrize(("method", "serving"), [("stream", "dest"), *rarely(("tar_nc", "dest"), ("sftp", "source"))])
+def test_the_serving_end_ends_by_itself_after_a_transfer(make: Make, method: str, serving: str) -> None:
+    jobs = make(method, serving, files=1, size=MIB, timeout=2)
+    jobs.start()
+    assert jobs.wait()["state"] == "finished", jobs.log()
+    assert jobs.wait(jobs.serving, 20)["state"] == "served", jobs.log()
+    jobs.stop()
+    assert sorted(os.listdir(jobs.roots["dest"])) == sorted(os.listdir(jobs.roots["source"]))
+
+
 def tell_one(jobs: RunningJobs, side: str, ticket: Ticket) -> None:
     """Tell one end alone, as the module does where it runs on one of two hosts."""
     from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.ticket_file import OWN, write_ticket

@@ -131,6 +131,8 @@ def test_a_serving_end_accounts_from_its_first_connection_to_its_last(
     context.settings["timeout"] = 0
 
     class Served:
+        has_succeeded = False
+
         def active(self) -> bool:
             is_active = next(looks, None)
             if is_active is None:
@@ -150,3 +152,22 @@ def test_a_serving_end_accounts_from_its_first_connection_to_its_last(
         {"idle": False},
         {"idle": True, "spent": {"wall": 3.0}},
     ]
+
+
+@pytest.mark.parametrize(("has_succeeded", "timeout", "patience"), [(True, 300, 30), (True, 5, 5), (False, 300, 300)])
+def test_a_serving_end_ends_soon_after_a_transfer_that_succeeded(
+    context: Any, monkeypatch: pytest.MonkeyPatch, has_succeeded: bool, timeout: int, patience: int
+) -> None:
+    now = itertools.count()
+    active = itertools.chain([True, True], itertools.repeat(False))
+    server: Any = SimpleNamespace(has_succeeded=has_succeeded, active=lambda: next(active))
+    context.stop, context.log = threading.Event(), lambda _text: None
+    context.settings["timeout"] = timeout
+    monkeypatch.setattr(transfer_job, "CHECK_INTERVAL", 0)
+    monkeypatch.setattr(transfer_job, "time", SimpleNamespace(monotonic=lambda: float(next(now))))
+    monkeypatch.setattr(transfer_job.time_accounting, "begin", lambda: None)
+    monkeypatch.setattr(transfer_job.time_accounting, "account", lambda: {})
+    reporter: Any = SimpleNamespace(set=lambda **_values: None)
+    transfer_job._wait_for_end(context, server, reporter)
+    looks = next(now)
+    assert patience <= looks <= 2 * patience + 6
