@@ -84,6 +84,8 @@ transfers:
         - V(finished) and V(failed) mean that its result was not collected yet, V(interrupted) that its process is gone.
           Run the task of the transfer again. V(served) means that the process of the listening host has ended; the
           connecting host knows the result.
+        - V(cancelled) means that M(longhaul.fleet.transfer_control) stopped it. Run the task of the transfer again to resume
+          it.
         - V(paused) means that it was paused for longer than its O(longhaul.fleet.transfer#module:timeout), and has
           ended. Run the task of the transfer again to resume it. One that is paused and still runs has
           RV(transfers[].paused).

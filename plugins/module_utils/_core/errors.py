@@ -23,6 +23,10 @@ class TransferPaused(TransferFailed):
     """The transfer was paused for so long that it ended. A rerun resumes it."""
 
 
+class TransferCancelled(TransferFailed):
+    """The transfer ended because transfer_control cancelled it. A rerun resumes it."""
+
+
 class StagingLeft(TransferFailed):
     """All of the source is in place, but the transfer's own folder at the destination cannot be removed."""
 

@@ -113,7 +113,8 @@ def _begin(job: JobInfo, wish: Wish, predict: bool) -> tuple[ControlResult, Tick
     if not predict:
         write_ticket(folder.path, OWN, ticket)
     limit = {} if ticket.rate is None else {"bwlimit": ticket.rate}
-    after = cast(JobInfo, {**job, "paused": ticket.paused, **limit})
+    state = CANCELLED if wish.state == CANCELLED else job["state"]
+    after = cast(JobInfo, {**job, "state": state, "paused": ticket.paused, **limit})
     return ControlResult(job, after, True), ticket if not predict else None
 
 
@@ -138,7 +139,7 @@ def _end(told: ControlResult, ticket: Ticket | None, wish: Wish, deadline: float
             f"{job['pid']} waits for a disk, or the host is overloaded. It obeys when it can; look at its state with "
             "transfer_info"
         )
-    return told._replace(after=_now(job))
+    return told._replace(after=_now(job, CANCELLED if wish.state == CANCELLED else "failed"))
 
 
 def _obeys(folder: JobFolder) -> bool:
@@ -154,7 +155,7 @@ def _wait(is_so: Callable[[], bool], deadline: float) -> bool:
     return True
 
 
-def _now(job: JobInfo) -> JobInfo:
-    """Return a job as it is now; one whose result was collected meanwhile has ended."""
+def _now(job: JobInfo, gone: str) -> JobInfo:
+    """Return a job as it is now; its state is ``gone`` if its result was collected meanwhile."""
     same = [one for one in list_jobs() if (one["id"], one["side"]) == (job["id"], job["side"])]
-    return same[0] if same else cast(JobInfo, {**job, "state": "failed", "paused": False})
+    return same[0] if same else cast(JobInfo, {**job, "state": gone, "paused": False})

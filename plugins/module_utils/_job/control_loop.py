@@ -296,6 +296,11 @@ class ControlLoop:
             self._context.log(f"the programs cannot be held back: {error.strerror}")
             self._over.wait(POLL)
 
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the ticket of either side ends the transfer."""
+        return Tickets(self._context.folder, self._context.log).read().cancelled
+
     def start(self) -> None:
         """Begin."""
         self._thread.start()

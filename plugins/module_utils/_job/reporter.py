@@ -12,10 +12,11 @@ import time
 from typing import Any, cast
 
 from .._core.context import Progress
-from .._core.errors import PeerLost, PeerUnreachable, StagingLeft, TransferFailed, TransferPaused
+from .._core.errors import PeerLost, PeerUnreachable, StagingLeft, TransferCancelled, TransferFailed, TransferPaused
 from .state import JobFolder, JobStatus
 
 INTERVAL = 1.0  # seconds between two writings of the status file
+_STATES = {"paused": TransferPaused, "cancelled": TransferCancelled}  # other than failed
 _KINDS = {"unreachable": PeerUnreachable, "lost": PeerLost, "staging_left": StagingLeft}  # of failures, in the status
 
 
@@ -65,7 +66,7 @@ class Reporter:
         ended = {"ended": time.time()}
         if isinstance(error, TransferFailed):
             kinds = {name: isinstance(error, kind) for name, kind in _KINDS.items()}
-            state = "paused" if isinstance(error, TransferPaused) else "failed"
+            state = next((name for name, kind in _STATES.items() if isinstance(error, kind)), "failed")
             self.set(state=state, failure=str(error), **kinds, **ended)
         elif error is not None and not isinstance(error, SystemExit):
             import traceback

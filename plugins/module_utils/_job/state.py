@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     class JobStatus(TypedDict, total=False):
         """What a job last said of itself. ``alive`` and what follows it are added by who asks."""
 
-        state: str  # starting, running, serving, served, finished, failed, paused; died is what the launcher says
+        # starting, running, serving, served, finished, failed, paused, cancelled; died is what the launcher says
+        state: str
         pid: int
         started: float  # seconds since 1970, like the next two
         updated: float

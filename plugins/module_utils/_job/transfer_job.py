@@ -19,7 +19,7 @@ from typing import Any, Callable, Iterator
 from .._core import time_accounting
 from .._core.context import ChangeTimeFiles, Context, Server
 from .._core.disk_full import FULL, full_disk
-from .._core.errors import StagingLeft, TransferFailed, TransferPaused, staging_left
+from .._core.errors import StagingLeft, TransferCancelled, TransferFailed, TransferPaused, staging_left
 from .._core.host_name import numeric_address, plain
 from .._core.outcome import Outcome
 from .._core.settings import parse_settings
@@ -70,6 +70,8 @@ def run_transfer(folder: JobFolder, secrets: dict[str, str], reporter: Reporter)
         try:
             return _take_part(context, folder, request.get("probed"), method, reporter, control)
         except TransferFailed as error:
+            if control.is_cancelled:
+                raise TransferCancelled(str(error)) from error
             if control.failure or PAUSED in str(error):  # as the peer says
                 raise TransferPaused(control.failure or str(error)) from error
             raise
@@ -100,7 +102,7 @@ def _take_part(
             _serve(context, method, reporter, control)
         if control.failure:
             raise TransferPaused(control.failure)
-        reporter.set(state="served")
+        reporter.set(state="cancelled" if control.is_cancelled else "served")
         return 0
     outcome = Outcome()
     try:
@@ -118,7 +120,9 @@ def _take_part(
                 folder.mark_succeeded()
     except StagingLeft as left:
         outcome.failure, failed = str(left), True
-    if failed and (control.failure or PAUSED in outcome.failure):
+    if failed and control.is_cancelled:
+        reporter.set(state="cancelled", outcome=outcome.as_dict())
+    elif failed and (control.failure or PAUSED in outcome.failure):
         outcome.failure = control.failure or outcome.failure
         reporter.set(state="paused", outcome=outcome.as_dict())
     else:

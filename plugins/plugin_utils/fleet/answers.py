@@ -31,7 +31,7 @@ _MOST_TRANSFERS = 10_000  # of one host
 _LONGEST_TEXT = 1_000  # characters
 _LARGEST = 2**63 - 1  # bytes or entries
 _SIDES, _PARTS = ("source", "dest"), ("drive", "serve", "compare", "owners")
-_STATES = (*RUNNING, "served", "finished", "failed", "paused", "interrupted")
+_STATES = (*RUNNING, "served", "finished", "failed", "paused", "cancelled", "interrupted")
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ class State(str, Enum):
 
     FAILED = "failed"
     UNREACHABLE = "unreachable"
-    INTERRUPTED = "interrupted"  # its process is gone: the next run resumes it
+    INTERRUPTED = "interrupted"  # its process is gone or it was cancelled: the next run resumes it
     PAUSED = "paused"
     SWITCHING = "switching"  # hooks of the switch run, or one of them failed
     STOPPED = "stopped"  # the source is stopped for the cutover, and no transfer runs
@@ -34,6 +34,7 @@ class State(str, Enum):
     DONE = "done"
 
 
+_RESUMABLE = ("interrupted", "cancelled")  # states of a job that its task resumes
 FINAL = (State.SWITCHED, State.DONE)
 _GOES_ON = (State.RUNNING, State.ENDED, State.WAITING, State.NOT_BEGUN, State.STOPPED, State.SWITCHING, State.PAUSED)
 
@@ -249,5 +250,5 @@ def _with_sides(row: Row, sides: Sequence[ListedTransfer]) -> Row:
 def _state(best: ListedTransfer, runs: bool, paused: bool) -> State:
     if runs:
         return State.PAUSED if paused else State.RUNNING
-    ended = {"failed": State.FAILED, "paused": State.PAUSED, "interrupted": State.INTERRUPTED}
+    ended = {"failed": State.FAILED, "paused": State.PAUSED, **dict.fromkeys(_RESUMABLE, State.INTERRUPTED)}
     return ended.get(best.state, State.ENDED)

@@ -242,9 +242,10 @@ def test_what_is_cancelled_while_it_is_paused_is_resumed(make: Make, method: str
     count = under_way(jobs)
     wait_for(lambda: count() > 20 * MIB, seconds=60)
     jobs.control(state="paused")
+    assert {one["state"] for one in jobs.control(check=True, state="cancelled")["transfers"]} == {"cancelled"}
     done = jobs.control(state="cancelled")
     assert done["changed"] and not jobs.control(state="cancelled")["changed"]
-    assert not any(one["state"] in ("running", "serving", "starting") for one in done["transfers"]), done
+    assert {one["state"] for one in done["transfers"]} == {"cancelled"}, done
     assert not any(folder.is_running() for folder in jobs.folders.values())
     assert count() > 20 * MIB or method in ("tar_nc", "scp")  # partial files stay
     again = make(method, serving)
@@ -260,8 +261,7 @@ def test_a_peer_learns_of_a_cancellation(make: Make) -> None:
     jobs = make("stream", "dest", bwlimit=2 * MIB)
     under_way(jobs)
     tell_one(jobs, jobs.driving, Ticket(cancelled=True))
-    jobs.wait(jobs.driving, 20)
-    jobs.wait(jobs.serving, 20)
+    assert [jobs.wait(side, 20)["state"] for side in (jobs.driving, jobs.serving)] == ["cancelled"] * 2, jobs.log()
     assert not any(folder.is_running() for folder in jobs.folders.values()), jobs.log()
 
 

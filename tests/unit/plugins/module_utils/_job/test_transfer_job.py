@@ -166,7 +166,7 @@ def test_a_serving_end_ends_soon_after_a_transfer_that_succeeded(
     monkeypatch.setattr(transfer_job, "CHECK_INTERVAL", 0)
     monkeypatch.setattr(transfer_job, "time", SimpleNamespace(monotonic=lambda: float(next(now))))
     monkeypatch.setattr(transfer_job.time_accounting, "begin", lambda: None)
-    monkeypatch.setattr(transfer_job.time_accounting, "account", lambda: {})
+    monkeypatch.setattr(transfer_job.time_accounting, "account", dict)
     reporter: Any = SimpleNamespace(set=lambda **_values: None)
     transfer_job._wait_for_end(context, server, reporter)
     looks = next(now)

@@ -80,6 +80,7 @@ def test_the_total_is_that_of_the_last_transfer_until_the_tree_is_listed():
         ({"state": "finished"}, State.ENDED),
         ({"state": "failed", "failure": "no space"}, State.FAILED),
         ({"state": "interrupted"}, State.INTERRUPTED),
+        ({"state": "cancelled"}, State.INTERRUPTED),
         ({"state": "paused"}, State.PAUSED),
     ],
 )
