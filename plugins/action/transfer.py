@@ -46,6 +46,6 @@ class ActionModule(PairAction):
                 shorten_lists(error.details)
             raise
         if not self._task.no_log:
-            say(summary_line(session.label, result, check))
+            say(summary_line(session.label, result, check, session.joined))
         show_changes(result, self._task.diff)
         return result

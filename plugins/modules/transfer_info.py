@@ -151,6 +151,8 @@ transfers:
           description:
             - Bytes that went over the wire for this content, after compression, as
               RV(longhaul.fleet.transfer#module:bytes_sent).
+            - They are counted when a file is complete, so they are left out while the transfer runs.
+          returned: when the transfer has ended
           type: int
           version_added: 0.2.0
           sample: 536870912
@@ -178,6 +180,7 @@ transfers:
 """
 
 import time
+from typing import cast
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import RUNNING, JobInfo, list_jobs
@@ -194,7 +197,8 @@ def with_rate(job: JobInfo, now: float) -> JobInfo:
     runs = job["state"] in RUNNING
     rate = int(done / seconds) if runs and seconds > 0 else 0
     eta = int((total - done) / rate) if rate > 0 and total >= done and not job.get("paused") else None
-    return {**job, "progress": {**progress, "rate": rate, "eta": eta}}
+    counted = {name: value for name, value in progress.items() if name != "bytes_sent" or not runs}
+    return cast(JobInfo, {**job, "progress": {**counted, "rate": rate, "eta": eta}})
 
 
 def main() -> None:

@@ -136,12 +136,18 @@ class Interruption:
 
     def in_transfer(self, identity: str, label: str, hosts: tuple[str, ...], certain: bool = True) -> None:
         """Set the words for the time in which a transfer runs; not ``certain`` while it is being started."""
-        command = ["ansible", ",".join(dict.fromkeys(hosts)), *self.options.words]
-        lacks = ", with the extra variables that hold passwords" if self.options.lacks_secrets else ""
         self.words = (
             f"{label}: interrupted. Transfer {identity} {'goes' if certain else 'may go'} on, on the hosts, "
-            f"without Ansible. To attach to it, run the same task again. To stop it{lacks}: "
-            f"{shlex.join(command)} -m longhaul.fleet.transfer_control -a 'id={identity} state=cancelled'"
+            f"without Ansible. To attach to it, run the same task again. {self.how_to_stop(identity, hosts)}"
+        )
+
+    def how_to_stop(self, identity: str, hosts: tuple[str, ...]) -> str:
+        """Return the clause with the command that stops a transfer."""
+        command = ["ansible", ",".join(dict.fromkeys(hosts)), *self.options.words]
+        lacks = ", with the extra variables that hold passwords" if self.options.lacks_secrets else ""
+        return (
+            f"To stop it{lacks}: {shlex.join(command)} -m longhaul.fleet.transfer_control "
+            f"-a 'id={identity} state=cancelled'"
         )
 
     def after_transfer(self, label: str) -> None:

@@ -20,13 +20,27 @@ from ..common.refusal import Refusal
 from ..hosts.endpoint import Endpoint
 from ..hosts.trust import FULL
 from .plan import Ends
-from .status import Status, parse_status
+from .status import Status, parse_status, seconds_of_run
 
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.request import Request
 
 # Options in which a run that attaches may differ.
 _NOT_COMPARED = ("wait", "collect", "timeout", "verify", "sync", "owner_warnings")
+
+
+class RunningTransfer(NamedTuple):
+    """The transfer of a task, as an error names it if it runs already."""
+
+    id: str
+    how_to_stop: str
+
+
+class EarlierRun(NamedTuple):
+    """The result of a run that nobody waited for."""
+
+    outcome: Outcome
+    seconds: float  # that it took
 
 
 class EarlierJob(NamedTuple):
@@ -54,16 +68,17 @@ def _sorted(value: Any) -> Any:
     return value
 
 
-def find_job(ends: Ends, fingerprint: str, collect: bool, check: bool) -> EarlierJob | None:
+def find_job(ends: Ends, fingerprint: str, collect: bool, check: bool, running: RunningTransfer) -> EarlierJob | None:
     """Return the job that this run follows, by what both probes found; None if it begins a transfer.
 
     A running job that only predicts (left behind by a check mode run) writes nothing: it makes way for this run.
-    ``collect`` is the option. Raises Refusal if the transfer runs with other options, or if this is check mode.
+    ``collect`` is the option; ``running`` is for the error.
+    Raises Refusal if the transfer runs with other options, or if this is check mode.
     """
     for end in ends.values():
         job = end.probe["job"]
         if job["running"] and _transfers(job["request"]):
-            _refuse_other_task(end, fingerprint, check)
+            _refuse_other_task(end, fingerprint, check, running)
             return _earlier_job(ends, end, Status("running", alive=True))
     for end in ends.values() if collect and not check else ():
         job = end.probe["job"]
@@ -73,12 +88,12 @@ def find_job(ends: Ends, fingerprint: str, collect: bool, check: bool) -> Earlie
     return None
 
 
-def earlier_outcome(ends: Ends) -> Outcome | None:
+def earlier_run(ends: Ends) -> EarlierRun | None:
     """Return what a run that nobody waited for did, so that its changes are not lost; None if there is none."""
     for end in ends.values():
         job = end.probe["job"]
         if not job["running"] and _transfers(job["request"]):
-            return Outcome.from_json(job["status"].get("outcome") or {})
+            return EarlierRun(Outcome.from_json(job["status"].get("outcome") or {}), seconds_of_run(job["status"]))
     return None
 
 
@@ -87,13 +102,13 @@ def _transfers(request: Request) -> bool:
     return request.get("part") == "drive" and not request.get("settings", {}).get("check")
 
 
-def _refuse_other_task(end: Endpoint, fingerprint: str, check: bool) -> None:
+def _refuse_other_task(end: Endpoint, fingerprint: str, check: bool, running: RunningTransfer) -> None:
     job = end.probe["job"]
     if check or job["request"].get("fingerprint") != fingerprint:
         why = "in check mode nothing can be told of it" if check else "this task has other options"
         raise Refusal(
-            f"this transfer is running already (process {job['status'].get('pid')} on {end.name}), and {why}. "
-            "Wait for its end, run the task with the same options to attach to it, or end that process"
+            f"transfer {running.id} is running already (process {job['status'].get('pid')} on {end.name}), and {why}. "
+            f"Wait for its end, or run the task with the same options to attach to it. {running.how_to_stop}"
         )
 
 

@@ -139,8 +139,11 @@ def _only_unstable(status: Status, outcome: Outcome) -> bool:
     return 0 < outcome.errors_total == outcome.errors_unstable
 
 
-def summary_line(label: str, result: Result, check: bool) -> str:
-    """Return the line that ends a transfer of ``label``; ``check``: it is predicted."""
+def summary_line(label: str, result: Result, check: bool, joined: str = "") -> str:
+    """Return the line that ends a transfer of ``label``.
+
+    ``check``: it is predicted. ``joined``: the part that an earlier run had in it, empty if it had none.
+    """
     counts = [
         (result["files_created"], "new"),
         (result["files_updated"], "updated"),
@@ -156,7 +159,9 @@ def summary_line(label: str, result: Result, check: bool) -> str:
     if result["state"] == "running":
         return f"{label}: transfer {result['transfer_id']} goes on, on the hosts. Run the task again to wait for it"
     how = f"{result['method']}, {'encrypted' if result['encrypted'] else 'not encrypted'}"
-    sent = f"sent {format_bytes(result['bytes_sent'])} in {result['phases'].get('transfer', 0.0):.1f} s ({how})"
+    took = f"{result['phases'].get('transfer', 0.0):.1f} s"
+    sent = f"sent {format_bytes(result['bytes_sent'])} in {took}{' in all' if joined else ''} ({how})"
+    sent = f"{joined}: {sent}" if joined else sent
     moving = result.get("unstable", 0)
     but = f" but for {entries_text(moving)} that changed at the source" if moving else ""
     verified = "" if result["verified"] == "none" else f"; compared by {result['verified']}: identical{but}"

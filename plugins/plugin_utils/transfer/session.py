@@ -25,7 +25,7 @@ from ..hosts.interruption import Interruption
 from ..hosts.trust import NONE
 from . import credentials, steps
 from .account import met_by
-from .attach import EarlierJob, earlier_outcome, find_job, task_fingerprint
+from .attach import EarlierJob, EarlierRun, RunningTransfer, earlier_run, find_job, task_fingerprint
 from .comparison import SIDES
 from .completion import Completion, Uncompared, clean_up_failed
 from .link_memory import UNKNOWN, keep_line, recall_line
@@ -79,7 +79,7 @@ class Running:
     ends: Ends
     status: Status  # of its connecting side when it had begun
     places: tuple[Place, ...]
-    earlier: Outcome | None = None  # of a run that nobody waited for
+    earlier: EarlierRun | None = None  # that nobody waited for
     attached: bool = False
 
 
@@ -148,6 +148,7 @@ class Session:
         self._owners: Owners | None = None  # set if a count was needed
         self._ready: Peer = {}  # what the serving end of the last plan said
         self.uncompared: Uncompared | None = None
+        self.joined = ""  # the part that an earlier run of the task had in the result, in words; empty: none
 
     @property
     def _steps(self) -> TransferSteps:
@@ -170,7 +171,8 @@ class Session:
         status = running.status
         if status.alive and not running.attached:
             return harmless_data(shape_result(running.plan, status, "running", self._hosts.phases, self._ready))
-        return self._conclude(running, self._watch(running.plan) if status.alive else status)
+        last = self._watch(running.plan) if status.alive else status
+        return self.finish(running, last) if running.attached else self._conclude(running, last)
 
     def begin(self, probed: Answers = _NO_ANSWERS, seen: Answers = _NO_ANSWERS) -> Running:
         """Start the transfer, or attach to it where it runs already; with the option ``wait`` it has ended by then.
@@ -192,9 +194,11 @@ class Session:
         ends = self._hosts.probe(first_look(self._steps.options), ends)
         if needs_all(self._steps.options, ends["source"], ends["dest"]):
             ends = self._hosts.probe(METHODS)
-        job = find_job(ends, self._steps.fingerprint, collect, self._steps.check)
+        how_to_stop = self._interruption.how_to_stop(self.id, self._steps.names)
+        running = RunningTransfer(self.id, how_to_stop)
+        job = find_job(ends, self._steps.fingerprint, collect, self._steps.check, running)
         if job is None:
-            return self._begin_plan(self._make_plan(ends), ends, earlier=earlier_outcome(ends))
+            return self._begin_plan(self._make_plan(ends), ends, earlier=earlier_run(ends))
         if job.status.alive:
             self._hosts.say(f"{self.label}: attached to the running transfer {self.id}")
         plan = self._plan_of_job(job, ends)
@@ -293,7 +297,7 @@ class Session:
         return replace(plan, settings={**plan.settings, "time_units": self._time_units})
 
     def _begin_plan(
-        self, plan: Plan, ends: Ends, started: Status | None = None, earlier: Outcome | None = None
+        self, plan: Plan, ends: Ends, started: Status | None = None, earlier: EarlierRun | None = None
     ) -> Running:
         """Transfer in one of the ways that are there. ``started`` is the status where it was started."""
         plan, status = Routes(self._hosts, self._make_plan, self._transfer).try_all(plan, ends, started)
@@ -373,7 +377,10 @@ class Session:
 
     def _conclude(self, running: Running, status: Status) -> Result:
         self._interruption.after_transfer(self.label)
-        plan, ends, status = running.plan, running.ends, with_earlier(status, running.earlier)
+        plan, ends = running.plan, running.ends
+        status = self._with_earlier(status, running.earlier)
+        if running.attached:
+            self.joined = "attached to a running transfer" if running.status.alive else "the transfer had ended already"
         failure = clean_up_failed(self._hosts, plan, status)
         if failure:
             may_pass = status.unreachable or status.lost or status.state == "died"  # the line, or a host restarted
@@ -390,6 +397,17 @@ class Session:
         result["phases"] = dict(self._hosts.phases)
         result["duration"] = round(sum(self._hosts.phases.values()), 3)
         return harmless_data(result)
+
+    def _with_earlier(self, status: Status, earlier: EarlierRun | None) -> Status:
+        """Add the changes of an earlier run, and the time that it took for them."""
+        merged = with_earlier(status, earlier.outcome if earlier else None)
+        if earlier and merged is not status:
+            phases = self._hosts.phases
+            took = phases.get("transfer", 0.0)
+            phases["transfer"] = round(took + earlier.seconds, 3)
+            self.joined = "with an earlier run that had ended already"
+            return replace(merged, ran=phases["transfer"])
+        return merged
 
     def _with_server_account(self, plan: Plan, status: Status) -> Status:
         """Add the account of the listening side where the connecting side's program does not bring it along.

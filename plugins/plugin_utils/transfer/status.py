@@ -70,7 +70,7 @@ def parse_status(value: object) -> Status:
             benchmark=values.get("benchmark"),
             then=optional(values, "then", list),
             then_seconds=number(values, "then_seconds") if "then_seconds" in values else 0.0,
-            ran=_ran(values),
+            ran=seconds_of_run(values),
         )
     except WrongShape as error:
         raise ValueError(f"a host returned no status of a job ({error}): run the task again") from error
@@ -85,7 +85,8 @@ def _outcome(value: object) -> Outcome:
     return outcome
 
 
-def _ran(values: Mapping[str, Any]) -> float:
+def seconds_of_run(values: Mapping[str, Any]) -> float:
+    """Return the seconds from the start of a job to its end; 0 while it runs. Raises WrongShape."""
     if not ("started" in values and "ended" in values):
         return 0.0
     return min(max(0.0, number(values, "ended") - number(values, "started")), _LONGEST)

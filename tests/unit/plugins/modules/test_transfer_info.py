@@ -33,3 +33,9 @@ def test_a_job_that_has_said_nothing_yet():
     job = {"state": "starting", "started": 0, "progress": {}}
     assert with_rate(job, 110.0)["progress"] == {"rate": 0, "eta": None}
     assert job["progress"] == {}
+
+
+@pytest.mark.parametrize(("state", "told"), [("running", False), ("serving", False), ("finished", True)])
+def test_the_bytes_that_were_sent_are_told_when_they_are_counted(state, told):
+    job = {"state": state, "started": 100.0, "progress": {"bytes_done": 9, "bytes_sent": 0}}
+    assert ("bytes_sent" in with_rate(job, 110.0)["progress"]) is told

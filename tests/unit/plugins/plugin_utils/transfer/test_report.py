@@ -152,6 +152,9 @@ def test_a_transfer_ends_in_one_line():
     assert summary_line("old -> new", done, check=False) == (
         f"{tree}; sent 512.0 KiB in 1.2 s (stream, encrypted); compared by checksum: identical"
     )
+    assert "; attached to a running transfer: sent 512.0 KiB in 1.2 s in all (stream" in summary_line(
+        "old -> new", done, False, "attached to a running transfer"
+    )
     assert summary_line("old -> new", done, check=True) == f"{tree} (check mode); 512.0 KiB to send"
     assert "identical but for 1 entry that changed" in summary_line("", {**done, "unstable": 1}, check=False)
     same = {**done, "files_created": 0, "files_deleted": 0, "bytes_content": 0}

@@ -200,10 +200,14 @@ def test_a_running_transfer_of_the_same_task_is_attached_to() -> None:
     (request,) = case.source.requests
     case.has_job("source", request, True, pid=7, started=10.0**9)
     case.has_job("dest", case.dest.requests[0], True, pid=8, ready={"port": 9})
-    result = case.run()
+    case.source.answers["poll"] = [{**finished(bytes_sent=3200), "started": 1.0, "ended": 17.0}]
+    session = case.session()
+    result = session.run()
+    assert (result["phases"]["transfer"], result["throughput"]) == (16.0, 200)
+    assert session.joined == "attached to a running transfer"
     assert result["attached"] and case.source.done == ["probe", "poll", COMPARED]
     assert case.said[-1].startswith("source -> dest: attached to the running transfer")
-    with pytest.raises(Refusal, match="process 7 on source.*this task has other options"):
+    with pytest.raises(Refusal, match="process 7 on source.*this task has other options.*transfer_control -a 'id="):
         case.run(delete=True)
     with pytest.raises(Refusal, match="in check mode nothing can be told"):
         case.run(check=True)
@@ -214,12 +218,16 @@ def test_a_result_that_nobody_waited_for_is_collected_or_counted() -> None:
     case = Case()
     case.run()
     (request,) = case.source.requests
-    ended = finished(files_created=2, changes=[">f a"], changes_total=1)
+    ended = finished(files_created=2, changes=[">f a"], changes_total=1, bytes_sent=4000)
     case.has_job("source", request, False, **ended, started=1.0, ended=3.0)
     collected = case.run(collect=True)
     assert collected["attached"] and collected["files_created"] == 2
     assert case.source.done == ["probe", COMPARED]
-    again = case.run()
+    assert (collected["phases"]["transfer"], collected["throughput"]) == (2.0, 2000)
+    session = case.session()
+    again = session.run()
+    assert 2.0 <= again["phases"]["transfer"] < 3.0 and 1000 < again["throughput"] <= 2000
+    assert session.joined == "with an earlier run that had ended already"
     assert not again["attached"] and again["files_created"] == 2 and again["changes"] == [">f a"]
     assert case.run(collect=True, delete=True)["attached"] is False
 
