@@ -64,7 +64,7 @@ class ActionModule(ControlNodeAction):
             int(self.variables.get("ansible_forks") or 5),
             options["interval"],
         )
-        width = options["width"] or Display().columns
+        width = options["width"] or terminal_width()
         table = render_table(overview.rows, overview.sums, width, options["max_rows"])
         if options["show"] and not self._task.no_log:
             for line in table:
@@ -97,6 +97,12 @@ class ActionModule(ControlNodeAction):
         if self._task.diff and before != text:
             result["diff"] = {"before": before, "after": text, "before_header": path, "after_header": path}
         return result
+
+
+def terminal_width() -> int:
+    """Return the width of the terminal, or what COLUMNS says without one."""
+    said = os.environ.get("COLUMNS", "")
+    return int(said) if said.isdecimal() and int(said) and not os.isatty(1) else Display().columns
 
 
 def read_jobs(options: Mapping[str, Any]) -> list[Job]:

@@ -42,6 +42,7 @@ options:
     description:
       - Jobs of a migration, as in the variable C(migrate_jobs) of the role P(longhaul.fleet.migrate#role). Each is a row.
       - Only C(name), C(src_host), C(src), C(dest_host) and C(dest) of a job are used.
+      - Transfers of these hosts that belong to no job are rows, too.
     type: list
     elements: dict
     default: []
@@ -79,7 +80,9 @@ options:
     type: bool
     default: true
   width:
-    description: Width of the table in columns, 60 at least. V(0) means that of the terminal, or 79 without a terminal.
+    description:
+      - Width of the table in columns, 60 at least. V(0) means that of the terminal, or without one the environment
+        variable E(COLUMNS), or 79.
     type: int
     default: 0
   max_rows:
@@ -226,7 +229,9 @@ rows:
       type: str
       sample: root@control1
 sums:
-  description: What all rows come to.
+  description:
+    - What all rows come to.
+    - A transfer that belongs to no job counts only while it runs, apart from RV(sums.states).
   returned: success
   type: dict
   contains:
@@ -259,7 +264,7 @@ sums:
       type: int
       sample: 118489088
     eta:
-      description: Estimated seconds until the rest of all trees is sent at this rate. V(null) if nothing runs.
+      description: Estimated seconds until the rest of all trees is sent at this rate, without what is paused. V(null) if nothing runs.
       type: int
       sample: 13
 unreachable_hosts:

@@ -154,20 +154,25 @@ def make_rows(
 
 
 def sum_up(rows: Sequence[Row]) -> FleetTotals:
-    """Return what all rows come to. What failed does not go on by itself, so the rest does not count it."""
+    """Return what all rows come to.
+
+    What failed or is paused does not go on by itself, so the time left does not count it. A transfer of no job counts
+    only while it runs: what others left behind is no part of a fleet's work.
+    """
     states: dict[str, int] = {}
     for row in rows:
         states[row.state.value] = states.get(row.state.value, 0) + 1
-    left = [row for row in rows if row.state in _GOES_ON]
-    rate = sum(row.rate or 0.0 for row in rows)
-    rest = sum(max(0, row.bytes_total - row.bytes_done) for row in left)
-    longest = max((row.eta for row in rows if row.eta is not None), default=0.0)
+    counted = [row for row in rows if row.is_job or row.state in (State.RUNNING, State.PAUSED)]
+    left = [row for row in counted if row.state in _GOES_ON]
+    rate = sum(row.rate or 0.0 for row in counted)
+    rest = sum(max(0, row.bytes_total - row.bytes_done) for row in left if row.state is not State.PAUSED)
+    longest = max((row.eta for row in counted if row.eta is not None), default=0.0)
     return FleetTotals(
         states={state.value: states[state.value] for state in State if state.value in states},
-        bytes_done=sum(row.bytes_done for row in rows),
-        bytes_total=sum(row.bytes_total for row in rows),
-        bytes_sent=sum(row.bytes_sent for row in rows),
-        bytes_apparent=sum(row.bytes_apparent for row in rows),
+        bytes_done=sum(row.bytes_done for row in counted),
+        bytes_total=sum(row.bytes_total for row in counted),
+        bytes_sent=sum(row.bytes_sent for row in counted),
+        bytes_apparent=sum(row.bytes_apparent for row in counted),
         unknown=sum(not row.bytes_total for row in left),
         rate=rate,
         eta=max(rest / rate, longest) if rate else None,
@@ -228,11 +233,12 @@ def _with_sides(row: Row, sides: Sequence[ListedTransfer]) -> Row:
     running = [one for one in sides if one.runs]
     best = max(running or sides, key=lambda one: (one.bytes_total > 0, one.part == "drive", one.bytes_done))
     wrong = next((one for one in sides if one.failure and not running), None)
-    rates = [one.rate for one in (best, *running) if one.rate is not None]
+    paused = any(one.paused for one in running)
+    rates = [one.rate for one in (best, *running) if one.rate is not None and not paused]
     return replace(
         row,
         phase="verify" if best.part == "compare" else row.phase,
-        state=_state(best, bool(running), any(one.paused for one in running)),
+        state=_state(best, bool(running), paused),
         method=best.method,
         bytes_done=best.bytes_done,
         bytes_total=best.bytes_total or row.bytes_total,

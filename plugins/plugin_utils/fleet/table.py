@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..common.host_text import one_line
 from ..common.units import format_bytes, format_duration, percent, short_time
 from .columns import cells, fit
-from .rows import FINAL, FleetTotals, Row, in_order
+from .rows import FINAL, FleetTotals, Row, State, in_order
 
 _NARROWEST = 60  # columns
 _NAME = 14  # the columns of a name, at least
@@ -75,11 +75,11 @@ def short_age(seconds: float) -> str:
 def render_table(rows: Sequence[Row], sums: FleetTotals, width: int, most: int) -> list[str]:
     """Return the lines of a table, none longer than ``width``; of the rows only the ``most`` that come first."""
     width = max(width, _NARROWEST)
-    columns, name, pair = _layout(width, rows)
+    columns, name, pair, has_paths = _layout(width, rows)
     shown = in_order(rows)
     lines = [_line(["job", *(["hosts"] if pair else [])], columns, name, pair, [one.title for one in columns])]
     for row in shown[:most]:
-        ends = [f"{row.src_host} -> {row.dest_host}"] if pair else []
+        ends = [_ends(row, has_paths)] if pair else []
         lines.append(
             _line(
                 [one_line(row.name) if pair else _named(row), *ends],
@@ -93,7 +93,8 @@ def render_table(rows: Sequence[Row], sums: FleetTotals, width: int, most: int) 
     if left:
         lines += wrap(f"... and {len(left)} more: {_counts(left)}", width)
     lines += ["", *_sum_lines(rows, sums, width)]
-    return [line.rstrip() for line in lines] + _holders(shown, width) + _problems(shown, width) + _slow(shown, width)
+    notes = (_holders, _problems, _uncollected, _slow)
+    return [line.rstrip() for line in lines] + [line for note in notes for line in note(shown, width)]
 
 
 def _named(row: Row) -> str:
@@ -101,8 +102,22 @@ def _named(row: Row) -> str:
     return one_line(row.name) if row.is_job else f"{row.src_host} -> {row.dest_host}"
 
 
-def _layout(width: int, rows: Sequence[Row]) -> tuple[list[_Column], int, int]:
-    """Return the columns for which there is room, the width of the names, and that of the hosts (0: not shown)."""
+def _ends(row: Row, has_paths: bool = False) -> str:
+    """Return the hosts of a row; those of a transfer of no job with its trees, if ``has_paths``."""
+    if row.is_job or not has_paths:
+        return f"{row.src_host} -> {row.dest_host}"
+    return f"{_place(row.src_host, row.src)} -> {_place(row.dest_host, row.dest)}"
+
+
+def _place(host: str, path: str) -> str:
+    return f"{host}:{one_line(path)}" if path else host
+
+
+def _layout(width: int, rows: Sequence[Row]) -> tuple[list[_Column], int, int, bool]:
+    """Return the layout: the columns for which there is room, and the widths of the names and the hosts.
+
+    The hosts are not shown if theirs is 0. The last member says if there is room for paths beside them.
+    """
     columns = list(_COLUMNS)
     rest = width - sum(one.width + 1 for one in columns)
     name = max((cells(one_line(row.name)) for row in rows), default=_NAME)
@@ -112,11 +127,14 @@ def _layout(width: int, rows: Sequence[Row]) -> tuple[list[_Column], int, int]:
             rest -= column.width + 1
     while rest < _NAME:  # a very narrow window
         rest += columns.pop().width + 1
-    longest = max((cells(f"{row.src_host} -> {row.dest_host}") for row in rows), default=_PAIR)
+    longest = max((cells(_ends(row)) for row in rows), default=_PAIR)
     if rest - max(name, _NAME) - 1 >= min(longest, _PAIR):
-        return columns, max(name, 3), min(longest, rest - max(name, 3) - 1)
+        room = rest - max(name, 3) - 1
+        with_paths = max((cells(_ends(row, True)) for row in rows), default=_PAIR)
+        has_paths = with_paths <= room
+        return columns, max(name, 3), with_paths if has_paths else min(longest, room), has_paths
     name = max((cells(_named(row)) for row in rows), default=_NAME)
-    return columns, min(rest, max(name, _NAME)), 0
+    return columns, min(rest, max(name, _NAME)), 0, False
 
 
 def _line(first: Sequence[str], columns: Sequence[_Column], name: int, pair: int, values: Sequence[str]) -> str:
@@ -180,6 +198,19 @@ def _problems(rows: Sequence[Row], width: int) -> list[str]:
         lines += wrap(f"The same with the hosts of {_some(like)}." if like else "", width - 2, "  ")
         lines += wrap(one_line(first.next), width - 2, "  ")
     return lines
+
+
+def _uncollected(rows: Sequence[Row], width: int) -> list[str]:
+    """Return which transfers of no job have ended without a task that collected the result, and what to do."""
+    found = [row for row in rows if row.state is State.ENDED and not row.is_job]
+    if not found:
+        return []
+    named = [f"{one_line(row.name)} ({_ends(row, has_paths=True)})" for row in found]
+    advice = (
+        "Run the task of such a transfer again to collect it. To forget it, remove /var/lib/longhaul/ID on both hosts "
+        "(~/.local/state/longhaul/ID of other users than root)."
+    )
+    return ["", *wrap(f"ended, result not collected: {_some(named)}", width), *wrap(advice, width - 2, "  ")]
 
 
 def _slow(rows: Sequence[Row], width: int) -> list[str]:

@@ -151,6 +151,22 @@ def test_the_sums_and_the_time_that_is_left():
     assert (sums.rate, sums.unknown, sums.eta) == (7.0, 1, 40.0)  # 70 + 210 at 7 a second
 
 
+def test_what_is_paused_has_no_time_left():
+    paused = row_of(said=[seen("old01", "source", paused=True)])
+    assert (paused.state, paused.rate, sum_up([paused] * 4).eta) == (State.PAUSED, None, None)
+    running = row_of(said=[seen("old01", "source")])
+    assert sum_up([paused, running]).eta == 10.0
+
+
+@pytest.mark.parametrize(("state", "counts"), [("finished", False), ("failed", False), ("running", True)])
+def test_what_others_left_behind_is_no_part_of_the_sums(state, counts):
+    said = seen("old01", "source", id="cc", state=state, bytes_sent=5)
+    job, other = make_rows([JOB], {"old01": [said]}, {})
+    sums = sum_up([job, other])
+    assert not other.is_job and sum(sums.states.values()) == 2
+    assert (sums.bytes_done, sums.bytes_total, sums.bytes_sent) == ((30, 100, 5) if counts else (0, 0, 0))
+
+
 def test_a_fleet_ends_no_sooner_than_its_slowest_pair():
     slow = row_of(said=[seen("old01", "source", rate=1.0)])
     fast = replace(slow, rate=1000.0, bytes_total=31)

@@ -75,7 +75,23 @@ def test_no_line_is_longer_than_the_window(width):
 def test_a_transfer_that_is_of_no_job_is_called_by_its_hosts():
     other = replace(RUNNING, name="5f3c0d2a9b17e846", phase="transfer", is_job=False)
     assert table([other])[1].startswith("old01 -> new01 transfer")
-    assert table([other], 132)[1].startswith("5f3c0d2a9b17e846 old01 -> new01")
+    assert table([other], 132)[1].startswith("5f3c0d2a9b17e846 old01:/srv/ -> new01:/srv ")
+    deep = replace(other, src="/srv/" + "deep/" * 30)
+    assert table([deep], 132)[1].startswith("5f3c0d2a9b17e846 old01 -> new01 ")
+
+
+def test_a_transfer_that_nobody_collected_is_named_with_advice():
+    ended = replace(RUNNING, name="5f3c0d2a9b17e846", state=State.ENDED, rate=None, is_job=False)
+    assert table([ended])[2:] == [
+        "",
+        "1 in all: 1 ended",
+        "",
+        "ended, result not collected: 5f3c0d2a9b17e846 (old01:/srv/ -> new01:/srv)",
+        "  Run the task of such a transfer again to collect it. To forget it, remove",
+        "  /var/lib/longhaul/ID on both hosts (~/.local/state/longhaul/ID of other users",
+        "  than root).",
+    ]
+    assert not any("not collected" in line for line in table([replace(ended, is_job=True)]))
 
 
 def test_a_total_that_nobody_knows_is_not_told():
