@@ -32,6 +32,7 @@ from .candidates import (
 from .measurement import (
     BenchmarkResult,
     Candidate,
+    DiskMeasurement,
     PairMeasurement,
     Prediction,
     ProcessorMeasurement,
@@ -128,20 +129,44 @@ def _recommend(measured: PairMeasurement, ways: list[Way]) -> Recommendation:
 
 def _reason(measured: PairMeasurement, ways: list[Way]) -> str:
     best, name = ways[0], describe(ways[0].ability)
-    top = max(best.candidate.plain, best.candidate.compressed if best.compress != "none" else 0.0)
+    top = _rate(best)
     known = "moves" if not best.candidate.derived else "can move"
     text = f"{name} {known} {format_bytes(top)} of files a second between these hosts"
     if best.compress != "none":
-        text += f" with compression by {measured.tree.ratio:.1f}, {format_bytes(best.candidate.plain)} without"
+        text += (
+            f" with compression by a factor of {measured.tree.ratio:.1f}, {format_bytes(best.candidate.plain)} without"
+        )
     others = [way for way in ways if way.ability.method != best.ability.method]
     if not others:
         return f"{text}, and no other method is allowed and can run."
     other = others[0]
-    rate = max(other.candidate.plain, other.candidate.compressed if other.compress != "none" else 0.0)
+    rate = _rate(other)
+    faster = _faster_ways(measured, [way for way in others if _rate(way) > top])
     took = f"{format_duration(best.seconds)} for the first copy against {format_duration(other.seconds)}"
     if measured.tree.entries:
-        return f"{text}, the next best, {describe(other.ability)}, {format_bytes(rate)}: {took}."
-    return f"{text}, the next best, {describe(other.ability)}, {format_bytes(rate)}."
+        return f"{text}, the next best, {describe(other.ability)}, {format_bytes(rate)}: {took}.{faster}"
+    return f"{text}, the next best, {describe(other.ability)}, {format_bytes(rate)}.{faster}"
+
+
+def _rate(way: Way) -> float:
+    """Return the bytes of files a second that a way can move, with the compression that it would use."""
+    return max(way.candidate.plain, way.candidate.compressed if way.compress != "none" else 0.0)
+
+
+def _faster_ways(measured: PairMeasurement, ways: list[Way]) -> str:
+    """Return a sentence on why methods with a higher rate are not recommended; empty if there are none."""
+    if not ways:
+        return ""
+    if measured.tree.entries:
+        named = [f"{describe(way.ability)} {format_bytes(_rate(way))} ({format_duration(way.seconds)})" for way in ways]
+        why = "but their first copy of this tree takes longer, or is hardly shorter"
+    else:
+        named = [
+            f"{describe(way.ability)} {format_bytes(_rate(way))} (after {format_duration(way.candidate.first_byte)})"
+            for way in ways
+        ]
+        why = "but start later, which decides if no tree is known"
+    return f" Others have a higher rate, {why}: {', '.join(named)}."
 
 
 def describe(ability: Ability | Candidate | Recommendation) -> str:
@@ -303,7 +328,19 @@ def explain_bottleneck(measured: PairMeasurement, way: Way) -> tuple[str, str]:
     if not slowest:
         return "", ""
     content = _content(measured, way.ability.method) or 1
-    said = [f"{_WORDS[name]}, with {format_bytes(content / took[name])}/s" for name in slowest[:2]]
+    said = [
+        f"{_WORDS[name]}{_by_small_files(measured, name)}, with {format_bytes(content / took[name])}/s"
+        for name in slowest[:2]
+    ]
     sentence = f"The slowest part of the way for {describe(way.ability)} is {said[0]}"
     next_one = f"; the next is {said[1]}" if len(said) > 1 else ""
     return f"{sentence}{next_one}.", _ADVICE[slowest[0]]
+
+
+def _by_small_files(measured: PairMeasurement, name: str) -> str:
+    """Return a clause that a disk is slow with the small files of the tree, if these take most of its time."""
+    tree, side = measured.tree, {SOURCE_DISK: "source", DEST_DISK: "dest"}.get(name)
+    disk = disk_of(measured, side) if side else DiskMeasurement()
+    if not (tree.entries and disk.small > 0 and disk.large > 0):
+        return ""
+    return " with small files" if tree.files / disk.small > tree.bytes_on_disk / disk.large else ""

@@ -21,6 +21,8 @@ from .recommend import describe
 
 _LISTED = 20  # gaps
 _UNKNOWN = "not measured"
+_COMPRESSES = 1.05  # from this factor on
+_FASTEST_DISK = 12e9  # bytes a second: faster than one NVMe disk
 _HEAD = ("method", "plain", "compressed", "first byte", "cores", "resumes", "")
 
 
@@ -50,7 +52,7 @@ def _measured_lines(measured: PairMeasurement) -> list[str]:
         disk = measured.disks.get(side, DiskMeasurement())
         note = f"; {one_line(disk.note)}" if disk.note else ""
         counts = f"{_count(disk.small)} small files/s, looks at {_count(disk.entries)} entries/s"
-        said = f"{verb} {tell_rate(disk.large)}, {counts}"
+        said = f"{verb} {tell_rate(disk.large)}{_of_memory(disk)}, {counts}"
         lines.append(f"  disk:        {name} {said}{note}" if disk.large else f"  disk:        {name} {_UNKNOWN}{note}")
     for side, name in (("source", measured.source), ("dest", measured.dest)):
         one = measured.processors.get(side, ProcessorMeasurement())
@@ -63,9 +65,18 @@ def _measured_lines(measured: PairMeasurement) -> list[str]:
         whole = "" if tree.is_complete else ", estimated from a part of it"
         lines.append(
             f"  tree:        {tree.entries:,} entries, {format_bytes(tree.bytes_on_disk)} on disk, "
-            f"{format_bytes(tree.large_bytes)} in large files, compresses by {tree.ratio:.1f}{whole}"
+            f"{format_bytes(tree.large_bytes)} in large files, {_compression(tree.ratio)}{whole}"
         )
     return lines
+
+
+def _compression(ratio: float) -> str:
+    return f"compresses by a factor of {ratio:.1f}" if ratio >= _COMPRESSES else "does not compress"
+
+
+def _of_memory(disk: DiskMeasurement) -> str:
+    """Return a note on a rate that no disk has; empty for others."""
+    return " (from memory: no disk is that fast)" if disk.large > _FASTEST_DISK else ""
 
 
 def _link(rates: LinkRates) -> str:

@@ -122,6 +122,24 @@ def test_the_reason_has_numbers():
     assert reason.endswith(".")
 
 
+@pytest.mark.parametrize("has_tree", [True, False])
+def test_the_reason_tells_why_a_method_with_a_higher_rate_is_not_chosen(has_tree: bool):
+    pair = measured(**FAST, **({"files": 100_000, "large": 0.0} if has_tree else {}))
+    pair = pair if has_tree else replace(pair, tree=TreeMeasurement())
+    abilities = find_abilities(end("source"), end("dest"), PairRules())
+    listed = [replace(one, plain=9 * GB) if one.method == "scp" else one for one in list_candidates(pair, abilities)]
+    found = conclude(pair, abilities, tuple(listed)).recommendation
+    assert found is not None and found.method == "stream"
+    why = "takes longer" if has_tree else "start later"
+    assert f"{why}" in found.reason and ": scp (aes128-gcm@openssh.com) 8.4 GiB (" in found.reason, found.reason
+
+
+def test_a_disk_that_is_slow_with_small_files_is_told_so():
+    slow = concluded(measured(**{**SMALL, **FAST, "small": 4_000})).bottleneck
+    assert "destination's disk with small files, with" in slow, slow
+    assert "small files" not in concluded(measured(read=30 * MB)).bottleneck
+
+
 def test_a_method_that_ran_counts_as_it_ran():
     pair = measured(**FAST)
     abilities = find_abilities(end("source"), end("dest"), PairRules())

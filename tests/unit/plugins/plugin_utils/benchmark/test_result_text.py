@@ -68,3 +68,14 @@ def test_a_text_of_a_host_stays_on_its_line_and_moves_no_cursor():
 
 def test_rates_are_those_of_the_measurement():
     assert "95.4 MiB/s" in "\n".join(lines(measured(line=100 * MB)))
+
+
+def test_a_rate_that_no_disk_has_is_marked():
+    row = next(line for line in lines(measured(read=20e9)) if "old reads" in line)
+    assert "18.6 GiB/s (from memory: no disk is that fast)" in row
+    assert "from memory" not in "\n".join(lines(measured(read=7e9)))
+
+
+def test_the_compression_is_told_in_words():
+    assert "compresses by a factor of 4.0" in "\n".join(lines(measured(ratio=4.0)))
+    assert "does not compress" in "\n".join(lines(measured(ratio=0.9)))
