@@ -44,6 +44,7 @@ from .diagnosis import (
 )
 from .tcp_limits import find_limit
 
+_SHORTEST = 2.0  # seconds: what a shorter transfer waited for is mostly its beginning and its end
 _STANDS_OUT = 0.25  # of the time
 _BUSY = 0.8  # of a processor for each stream, or of the time of a disk: then it has no time left to wait
 _CONTENDED_FROM = 1 / 3  # of the time with the processor: so long it waited for others that used it
@@ -141,7 +142,7 @@ def find_bottleneck(spent: Mapping[str, object], facts: TransferFacts, line: Lin
     if not facts.moved:
         evidence = "nothing was sent, so nothing held the transfer back"
         return _result(ends, nothing_slow(evidence), evidence)
-    if ends.wall < time_accounting.SHORTEST:
+    if ends.wall < _SHORTEST:
         evidence = f"the transfer took {ends.wall:.1f} seconds, which is too short to tell"
         return _result(ends, nothing_slow(evidence), evidence)
     found, evidence = _of_stream(ends) if facts.method == "stream" else _from_outside(ends)

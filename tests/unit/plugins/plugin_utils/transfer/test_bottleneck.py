@@ -125,7 +125,7 @@ def test_of_a_program_only_what_shows_outside_is_said(spent, sent, line, expecte
 
 
 def test_what_is_short_says_nothing():
-    found = of_stream(end(wall=0.4, link=SENDS), end(wall=0.5, link=RECEIVES))
+    found = of_stream(end(wall=1.4, link=SENDS), end(wall=1.5, link=RECEIVES))
     assert found["name"] == "none" and "too short" in found["evidence"]
     assert find_bottleneck({}, TransferFacts("rsync"), Line())["name"] == "none"
 
