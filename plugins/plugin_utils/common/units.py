@@ -11,7 +11,7 @@ import time
 from typing import NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Progress
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted, entries_text
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
 
 from .host_text import one_line
 
@@ -133,7 +133,7 @@ def progress_line(pair: str, progress: Progress, rate: float | None, paused: boo
     says what it is in words; empty: as the host says.
     """
     done, total, is_bytes = amounts(progress)
-    words = [counted(progress.files_done, "file", "files")] if is_bytes else []
+    words = [entries_text(progress.files_done)] if is_bytes else []  # folders count, too
     if paused:
         words.append("paused")
     elif rate is not None:

@@ -30,7 +30,7 @@ def test_a_duration_has_two_units_at_most(seconds, text):
 def test_progress_says_share_rate_and_time_left():
     progress = parse_progress({"bytes_done": 2**30, "bytes_total": 4 * 2**30, "files_done": 7})
     line = units.progress_line("a -> b", progress, 2**28)
-    assert line == "a -> b: 1.0 GiB of 4.0 GiB (25 %), 7 files, 256.0 MiB/s, 12 s left"
+    assert line == "a -> b: 1.0 GiB of 4.0 GiB (25 %), 7 entries, 256.0 MiB/s, 12 s left"
 
 
 GIB = 2**30
@@ -42,14 +42,14 @@ GIB = 2**30
         ({"files_done": 20, "files_total": 80, "phase": "comparing"}, 10.0, "",
          "a: comparing, 20 of 80 entries (25 %), 10 entries/s, 6 s left"),
         ({"bytes_done": GIB, "bytes_total": 4 * GIB, "phase": "comparing", "current": "db/main"}, GIB, "",
-         "a: comparing, 1.0 GiB of 4.0 GiB (25 %), 0 files, 1.0 GiB/s, 3 s left, at db/main"),
+         "a: comparing, 1.0 GiB of 4.0 GiB (25 %), 0 entries, 1.0 GiB/s, 3 s left, at db/main"),
         ({"bytes_done": GIB, "bytes_total": 4 * GIB, "phase": "transfer"}, None, "pass 2 of at most 5",
-         "a: pass 2 of at most 5, 1.0 GiB of 4.0 GiB (25 %), 0 files"),
-        ({"phase": "predict"}, None, "", "a: reading, 0 B, 0 files"),
+         "a: pass 2 of at most 5, 1.0 GiB of 4.0 GiB (25 %), 0 entries"),
+        ({"phase": "predict"}, None, "", "a: reading, 0 B, 0 entries"),
         ({"phase": "count_deletions", "bytes_done": 1, "bytes_total": 2}, None, "",
-         "a: counting deletions, 1 B of 2 B (50 %), 0 files"),
+         "a: counting deletions, 1 B of 2 B (50 %), 0 entries"),
         ({"phase": "x\x1b[2J", "current": "y\n" + 60 * "z"}, None, "",
-         f"a: x\\x1b[2J, 0 B, 0 files, at ...{37 * 'z'}"),
+         f"a: x\\x1b[2J, 0 B, 0 entries, at ...{37 * 'z'}"),
     ],
 )  # fmt: skip
 def test_progress_says_what_is_done_with_what(values, rate, activity, line):
@@ -59,8 +59,8 @@ def test_progress_says_what_is_done_with_what(values, rate, activity, line):
 def test_progress_promises_nothing_that_is_not_known():
     assert "left" not in units.progress_line("a -> b", parse_progress({"bytes_done": 5, "phase": "scanning"}), 0.0)
     known = parse_progress({"bytes_done": 5, "bytes_total": 9})
-    assert units.progress_line("a -> b", known, 0.0) == "a -> b: 5 B of 9 B (55 %), 0 files, 0 B/s"
-    assert units.progress_line("a -> b", known, None) == "a -> b: 5 B of 9 B (55 %), 0 files"
+    assert units.progress_line("a -> b", known, 0.0) == "a -> b: 5 B of 9 B (55 %), 0 entries, 0 B/s"
+    assert units.progress_line("a -> b", known, None) == "a -> b: 5 B of 9 B (55 %), 0 entries"
 
 
 @pytest.mark.parametrize(

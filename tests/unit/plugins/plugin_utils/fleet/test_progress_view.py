@@ -142,8 +142,8 @@ def test_a_short_run_tells_each_transfer_at_once_and_then_its_rate():
     clock.now = 6.0
     teller.progress({"data": status(3 * 2**20, 4 * 2**20)})
     assert lines == [
-        "data: 0 B of 4.0 MiB (0 %), 1 file",
-        "data: 3.0 MiB of 4.0 MiB (75 %), 1 file, 512.0 KiB/s, 2 s left",
+        "data: 0 B of 4.0 MiB (0 %), 1 entry",
+        "data: 3.0 MiB of 4.0 MiB (75 %), 1 entry, 512.0 KiB/s, 2 s left",
     ]
 
 
@@ -175,7 +175,7 @@ def test_a_transfer_that_nobody_looked_at_again_keeps_its_figures():
     for clock.now in (0.0, 10.0, 20.0):
         one = status(100 + int(clock.now) * 10) if clock.now < 15 else one
         teller.progress({"one": one, "other": other})
-    assert "one: starting, 200 B, 1 file, 10 B/s" in lines[-2:]
+    assert "one: starting, 200 B, 1 entry, 10 B/s" in lines[-2:]
 
 
 def test_several_runs_are_one(tmp_path: Path):
@@ -211,8 +211,8 @@ def test_a_comparison_is_shown_beside_transfers_until_it_has_ended(tmp_path: Pat
     clock.now = 10.0
     teller.speaker("data").show(comparing(600))
     assert lines == [
-        "data: comparing, 100 B of 1000 B (10 %), 0 files, at db/main",
-        "data: comparing, 600 B of 1000 B (60 %), 0 files, 50 B/s, 8 s left, at db/main",
+        "data: comparing, 100 B of 1000 B (10 %), 0 entries, at db/main",
+        "data: comparing, 600 B of 1000 B (60 %), 0 entries, 50 B/s, 8 s left, at db/main",
     ]
     teller.speaker("data").show(None)
     clock.now = 20.0
@@ -236,7 +236,7 @@ def test_how_much_is_shown_is_the_users_choice(output, shown):
     teller.note("note")
     teller.tell_of_one("one")
     teller.progress({"data": status(1, 2)})
-    assert lines == [*shown, *([] if output is Output.QUIET else ["data: 1 B of 2 B (50 %), 1 file"])]
+    assert lines == [*shown, *([] if output is Output.QUIET else ["data: 1 B of 2 B (50 %), 1 entry"])]
 
 
 def test_programs_get_a_line_of_json_for_each_look_and_each_end(tmp_path: Path):
