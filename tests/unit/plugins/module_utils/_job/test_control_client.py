@@ -187,7 +187,7 @@ def test_the_ticket_of_one_end_is_enough(make: Make, method: str, serving: str, 
 @needs_programs
 @pytest.mark.parametrize(("method", "serving"), [("stream", "dest"), *rarely(("tar_nc", "dest"), ("sftp", "source"))])
 def test_the_serving_end_ends_by_itself_after_a_transfer(make: Make, method: str, serving: str) -> None:
-    jobs = make(method, serving, files=1, size=MIB, timeout=2)
+    jobs = make(method, serving, files=1, size=4 * MIB, timeout=2, bwlimit=2 * MIB)
     jobs.start()
     assert jobs.wait()["state"] == "finished", jobs.log()
     assert jobs.wait(jobs.serving, 20)["state"] == "served", jobs.log()
