@@ -955,7 +955,9 @@ unstable:
   type: int
   sample: 0
 duration:
-  description: Seconds from the start of the task to its end.
+  description:
+    - Seconds from the start of the task to its end.
+    - If an earlier run began the transfer, the whole time of the transfer counts.
   returned: success
   type: float
   sample: 81.4
