@@ -19,7 +19,7 @@ from ...common.units import format_bytes, format_size
 from ..snapshot_answers import ShownProblem
 
 _LONGEST = 500  # characters of a failure in the statistics of Ansible
-_STATES = {"begun": "Begun", "failed": "Failed", "restored": "Restored"}
+_STATES = {"begun": "Begun", "failed": "Failed", "unloaded": "Restored, dumps not loaded", "restored": "Restored"}
 _MOST_PROBLEMS = 20  # on the terminal
 CHECKS = {
     "contents": "by content",
@@ -47,7 +47,10 @@ DONE = {
 
 @dataclass
 class RestoreFigures:
-    """The members of a transfer's result that a report has. A restore that failed has only the ``failure``."""
+    """The members of a transfer's result that a report has. A restore that failed has only the ``failure``.
+
+    One that restored all files, and could not load all dumps, has both.
+    """
 
     method: str = ""
     encrypted: bool | None = None
@@ -84,12 +87,13 @@ class RestoreReport:
     problems: Sequence[ShownProblem]
     problems_total: int
     check_mode: bool
-    state: str = "begun"  # begun, failed or restored
+    state: str = "begun"  # begun, failed, unloaded or restored
     at: str = ""
     result: Mapping[str, Any] = field(default_factory=dict)  # of the transfer, or the failure
     warnings: Sequence[str] = ()
     began: str = ""
     by: str = ""
+    loaded: Mapping[str, str] = field(default_factory=dict)  # the databases of each kind, with their new names
 
     @property
     def name(self) -> str:
@@ -111,7 +115,7 @@ class RestoreReport:
         lines = [f"Restore of {identity['from']}, {identity['job']}", f"{begun} ({self.at}): {source} to {dest}"]
         if "failure" in result:
             lines.append(str(result["failure"]))
-        elif self.state == "restored":
+        if self.state in ("restored", "unloaded"):
             lines.append(_figures(result))
             if not self.check_mode:
                 verified = "by content and attributes" if result["verified"] == "checksum" else "by size and attributes"

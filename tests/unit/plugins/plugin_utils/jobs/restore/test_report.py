@@ -70,6 +70,16 @@ def test_an_incomplete_one_tells_why():
     assert RestoreReport(**{**REPORT, "state": "begun", "result": {}}).lines()[1].startswith("Begun (2026")
 
 
+def test_the_files_are_told_where_dumps_could_not_be_loaded():
+    given = {"state": "unloaded", "result": {**RESULT, "failure": "no room"}, "loaded": {"mariadb": "shop as old"}}
+    lines = RestoreReport(**{**REPORT, **given}).lines()
+    assert lines[1].startswith("Restored, dumps not loaded (2026") and lines[2] == "no room"
+    assert lines[3:] == RESTORED.splitlines()[2:]
+    text = plain(**given)
+    assert "All files are restored, and not all dumps are loaded." in text and "10 of 10 entries by content" in text
+    assert "shop as old" in text and "Not all dumps are loaded" in text and "run the same command again" not in text
+
+
 def test_the_page_shows_what_was_restored_and_how_it_was_verified():
     text = plain(began="2026-01-01T23:00:00Z")
     assert "✓ Restored 10 entries, 5.0 MiB (1.0 GiB with holes)." in text and "ada@control" in text
