@@ -305,6 +305,7 @@ def _detail(one: JobHealth, record: BackupRecord) -> Detail:
         Fact("Snapshot", record.snapshot or "none was completed", "resumed" if record.resumed else ""),
         Fact("Entries", f"{figures['entries']:,}" if "entries" in figures else "not known"),
         Fact("New", format_bytes(figures["new_bytes"]) if "new_bytes" in figures else "not known"),
+        Fact("Moved or renamed", f"{figures.get('moved', 0):,}"),
         Fact("Gone since the one before", f"{figures.get('gone', 0):,}"),
         _check_fact(record),
         *([_drill_fact(record.drill)] if record.drill is not None else []),

@@ -50,7 +50,9 @@ def render_summary(record: BackupRecord, predicted: bool, only_drill: bool = Fal
     lines += [_transfer(one, predicted) for one in record.transfers if one.method != "none"]
     if record.snapshot:
         new, gone = format_bytes(figures.get("new_bytes", 0)), counted(figures.get("gone", 0), "name is", "names are")
-        lines.append(f"{record.snapshot}: {new} are new, {gone} gone")
+        moved = figures.get("moved", 0)
+        told = f", {counted(moved, 'file was', 'files were')} moved or renamed" if moved else ""
+        lines.append(f"{record.snapshot}: {new} are new{told}, {gone} gone")
     if record.removed:
         lines.append(f"{'would remove' if predicted else 'removed'} {', '.join(record.removed)}")
     if record.aside:
