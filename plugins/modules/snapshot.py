@@ -871,7 +871,7 @@ problems:
       type: bool
       sample: false
 problems_total:
-  description: Number of problems, counted for each snapshot.
+  description: Number of problems. The same one in several snapshots counts once.
   returned: with O(action=check)
   type: int
   sample: 2
