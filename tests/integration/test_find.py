@@ -51,7 +51,7 @@ def test_what_was_lost_is_found(hosts: Testbed, playbooks: Playbooks) -> None:
     assert "Give find_host and find_job" in find(2, find_history="lost.txt").output
     changes = find(**where, find_diff="latest").output
     assert f"{second} compared with {first}:" in changes and "- lost.txt (f, 5000 bytes)" in changes
-    assert "1 removed, 5000 bytes" in changes and "- etc/app.conf (f, 3 -> 3 bytes)" in changes
+    assert "1 removed, 5000 bytes" in changes and "~ etc/app.conf (f, 3 -> 3 bytes)" in changes
     assert "there is no snapshot 2000" in find(2, **where, find_diff="2000-01-01T000000Z").output
     assert refusal.everything(hosts) == before
 
