@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted, entries_text
 
 from ...common.units import format_bytes, format_size
 from .copies import CopyState
 from .drill import tell_drill
-from .health import ASIDE, FAILED, NEVER, OK, STALE, UNCOPIED, JobHealth
+from .health import ASIDE, FAILED, NEVER, OK, STALE, UNCOPIED, JobHealth, sentences
 from .state import BackupRecord, PathTransfer
 
 _MOST_LINES = 50  # of jobs that are in the same state
@@ -31,7 +31,7 @@ def render_overall(health: Sequence[JobHealth], path: str) -> list[str]:
                 count = counted(one.record.snapshots or 0, "snapshot", "snapshots")
                 line += f": {count}, the newest of {one.record.newest}"
             if one.busy or one.why:
-                line += f": {one.busy or '. '.join(one.why)}"
+                line += f": {one.busy or sentences(one.why)}"
             lines.append(line)
         if len(alike) > _MOST_LINES:
             lines.append(f"{word} and {len(alike) - _MOST_LINES} more")
@@ -82,4 +82,4 @@ def _transfer(one: PathTransfer, predicted: bool) -> str:
     if one.bytes_shared:
         sent += f", of which the disk shares {format_bytes(one.bytes_shared)}"
     method = f"method {one.method}{'' if one.encrypted else ', not encrypted'}"
-    return f"{one.src}: {one.files_total} entries, {size}; {sent} ({method})"
+    return f"{one.src}: {entries_text(one.files_total)}, {size}; {sent} ({method})"

@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypedDict
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
+
 from ...common.units import format_bytes, format_size
 from ..snapshot_answers import ShownProblem
 
@@ -116,7 +118,7 @@ class RestoreReport:
         if "failure" in result:
             lines.append(str(result["failure"]))
         if self.state in ("restored", "unloaded"):
-            lines.append(_figures(result))
+            lines.append(_figures(result, self.check_mode))
             if not self.check_mode:
                 verified = "by content and attributes" if result["verified"] == "checksum" else "by size and attributes"
                 lines.append(
@@ -149,12 +151,13 @@ def keep_result(result: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: result[name] for name in (one.name for one in fields(RestoreFigures)) if name in result}
 
 
-def _figures(result: Mapping[str, Any]) -> str:
+def _figures(result: Mapping[str, Any], predicted: bool) -> str:
     size = format_size(result["bytes_total"], result.get("bytes_apparent", 0))
     done = ", ".join(f"{result[name]} {word}" for name, word in DONE.items())
-    sent = f"{format_bytes(result['bytes_sent'])} sent in {round(result['duration'], 1)} s"
+    sent = format_bytes(result["bytes_sent"])
+    sent += " would be sent" if predicted else f" sent in {round(result['duration'], 1)} s"
     method = f"method {result['method']}{'' if result['encrypted'] else ', not encrypted'}"
-    return f"{result['files_total']} entries, {size}: {done}; {sent} ({method})."
+    return f"{entries_text(result['files_total'])}, {size}: {done}; {sent} ({method})."
 
 
 def _problem(one: ShownProblem) -> str:

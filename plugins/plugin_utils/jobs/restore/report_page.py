@@ -111,7 +111,11 @@ def _blocks(report: RestoreReport, figures: RestoreFigures) -> list[PageBlock]:
     if figures.method:
         facts += [
             Fact("Method", figures.method, "" if figures.encrypted else "not encrypted"),
-            Fact("Sent", format_bytes(figures.bytes_sent), f"in {format_duration(figures.duration)}"),
+            Fact(
+                "Would be sent" if report.check_mode else "Sent",
+                format_bytes(figures.bytes_sent),
+                "" if report.check_mode else f"in {format_duration(figures.duration)}",
+            ),
             Fact("Rate", f"{format_bytes(figures.throughput)}/s" if figures.throughput else "not known"),
             Fact("Resumed", "yes" if figures.resumed else "no"),
         ]

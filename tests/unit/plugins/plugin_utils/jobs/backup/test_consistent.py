@@ -12,10 +12,10 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._consistent.request import parse_consistent
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.scheduler import Call, Pause
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.consistent import (
+    end_holder,
     find_consistent_problems,
     plan_preparation,
     prepare,
-    undo,
 )
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.jobs import make_runs
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.transfers import job_of
@@ -181,7 +181,12 @@ READY = {"state": "serving", "alive": True, "idle": True, "progress": {"files_do
 @pytest.mark.parametrize(
     ("says", "reason", "asked", "told"),
     [
-        ([NONE, {}, READY], "", ["poll", "stop", "clear", "start"], "prepared consistent sources: 2 in 1.0 MiB"),
+        (
+            [NONE, {}, READY],
+            "",
+            ["poll", "stop", "clear", "start"],
+            "prepared consistent sources: 2 databases or subvolumes, 1.0 MiB of dumps",
+        ),
         ([NONE, {}, RUNS, RUNS, READY], "", ["poll", "stop", "clear", "start", "poll", "poll"], "prepared"),
         ([{**READY, "idle": False}], "", ["poll"], "are used on"),
         ([READY, {}, READY], "", ["poll", "stop", "clear", "start"], "prepared"),
@@ -217,5 +222,5 @@ def test_sources_are_prepared(says, reason, asked, told):
 )
 def test_sources_are_undone(says, held, failure):
     client = Client(*says)
-    assert undo(planned({"postgresql": {}}), client) == (held, failure)
+    assert end_holder(client, planned({"postgresql": {}}).folder) == (held, failure)
     assert client.asked == ["poll", "stop", "clear"]

@@ -62,7 +62,7 @@ warning: 2 entries changed, for example <a>
 """  # noqa: E501
 
 LINES_FAILED = """web/files: to store:/backup/a|b
-/etc: 1 entries, 5 B; sent 7 B (method rsync, not encrypted)
+/etc: 1 entry, 5 B; sent 7 B (method rsync, not encrypted)
 set aside: it lost much
 failed in transfer: no room
 failed in after: a hook failed

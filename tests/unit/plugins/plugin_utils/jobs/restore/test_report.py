@@ -41,7 +41,7 @@ Compared with the snapshot by content and attributes: the same. Before that the 
 
 WOULD_BE = """Restore of web, files
 Would be restored (2026-01-02T00:00:00Z): a|b of 2026-01-01T013000Z (the newest complete one) to new:/srv/<b>
-10 entries, 5.0 MiB (1.0 GiB with holes): 4 created, 3 replaced, 1 with attributes set, 2 deleted, 3 as they were; 1.0 MiB sent in 2.3 s (method stream, not encrypted).
+10 entries, 5.0 MiB (1.0 GiB with holes): 4 created, 3 replaced, 1 with attributes set, 2 deleted, 3 as they were; 1.0 MiB would be sent (method stream, not encrypted).
 Damaged in the snapshot (900, the first 2 of them):
 - x`y: its <content> differs; intact in 2025-12-30T013000Z, 2025-12-31T013000Z
 - the snapshot itself: no manifest
