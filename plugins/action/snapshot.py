@@ -25,6 +25,12 @@ _KEPT = (
 )
 
 
+_VERIFY = (
+    "Nothing was done: there is no action verify. The action check compares snapshots with their manifests, and reads "
+    "all contents: action=check with host and job"
+)
+
+
 class ActionModule(FleetAction):
     """Run the module, and take out of its answer what it documents."""
 
@@ -32,6 +38,10 @@ class ActionModule(FleetAction):
     _said_warnings: list[str] = []
     _supports_async = True
     _requires_connection = True
+
+    def refuse(self, given: Mapping[str, Any], variables: Mapping[str, Any]) -> str:
+        """Return what is wrong with the options, and the action that was meant by verify."""
+        return _VERIFY if given.get("action") == "verify" else super().refuse(given, variables)
 
     def work(self, _options: Mapping[str, Any], variables: Mapping[str, Any]) -> Mapping[str, object]:
         """Run the module with the arguments of the task, ``control_time`` and ``by``."""

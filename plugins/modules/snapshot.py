@@ -502,7 +502,7 @@ figures:
       type: int
       sample: 2684354560
     new_files:
-      description: Regular files that are not shared with the previous snapshot.
+      description: Regular files that are not shared with the previous snapshot, at any path.
       type: int
       sample: 12
     new_bytes:
@@ -534,6 +534,10 @@ figures:
       description: Regular files in the previous snapshot.
       type: int
       sample: 49980
+    moved:
+      description: Regular files that are shared with the previous snapshot, where they have another path.
+      type: int
+      sample: 75
 space:
   description: The room on the file system of the repository.
   returned: with O(action=list)
@@ -867,7 +871,7 @@ problems:
       type: bool
       sample: false
 problems_total:
-  description: Number of problems, counted for each snapshot.
+  description: Number of problems. The same one in several snapshots counts once.
   returned: with O(action=check)
   type: int
   sample: 2

@@ -788,6 +788,7 @@ changes:
     - Changes, each line itemized as with C(rsync --itemize-changes), followed by the path.
     - As with rsync, the line of a file begins with V(<) if the source connects (O(connect=push)), and with V(>) if the
       destination does. To find changed files for both directions, match V([<>]f).
+    - With a folder of O(link_dest), an entry that this has as well is not listed. It counts as created all the same.
     - At most the first 20, or in diff mode the first 200.
   returned: success
   type: list

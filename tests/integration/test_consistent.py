@@ -105,7 +105,11 @@ def load(backups: Backups, kind: str, server: DatabaseServer) -> dict[str, Any]:
         "restore_consistent": [{kind: {"databases": {"shop": "new shop"}, "socket": server.socket}}],
     }
     given = {"backup_jobs": backups.jobs, **asked}
-    backups.playbooks.run("longhaul.fleet.restore", **given).expect_success()
+    made = backups.playbooks.run("longhaul.fleet.restore", **given).expect_success()
+    assert f"Loaded the dumps of {kind} on alpha: shop as new shop" in made.output
+    again = backups.playbooks.run("longhaul.fleet.restore", **given)
+    assert again.rc != 0 and f"the database 'new shop' exists already. No dump of {kind} was loaded" in again.output
+    assert "All files are restored and compared" in again.output and "Another run refuses" not in again.output
     name = "dbname='new shop'" if kind == "postgresql" else "new shop"
     assert server.sql(name, SUMS) == SUM and int(server.sql(name, MOVED)) > 100 * ROWS
     return given

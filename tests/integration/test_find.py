@@ -37,8 +37,8 @@ def test_what_was_lost_is_found(hosts: Testbed, playbooks: Playbooks) -> None:
         return run
 
     found = find(find_glob="*.conf").output
-    assert "alpha/data: etc/app.conf (f, 3 bytes, " in found and "versions: 2" in found
-    assert "alpha/data: etc/{{ 7 * 7 }}.conf (f, 3 bytes, " in found and "2 paths in 2 snapshots" in found
+    assert "alpha/data: etc/app.conf (file, 3 bytes, " in found and "versions: 2" in found
+    assert "alpha/data: etc/{{ 7 * 7 }}.conf (file, 3 bytes, " in found and "2 paths in 2 snapshots" in found
     assert "app.conf" not in find(find_path="etc", find_regex="7", find_host="alpha").output
     assert f"{first} to {first}" in find(find_size_min="5000", find_job="data", find_host="alpha").output
 
@@ -50,8 +50,8 @@ def test_what_was_lost_is_found(hosts: Testbed, playbooks: Playbooks) -> None:
     assert "nothing says what to find" in find(2).output
     assert "Give find_host and find_job" in find(2, find_history="lost.txt").output
     changes = find(**where, find_diff="latest").output
-    assert f"{second} compared with {first}:" in changes and "- lost.txt (f, 5000 bytes)" in changes
-    assert "1 removed, 5000 bytes" in changes and "- etc/app.conf (f, 3 -> 3 bytes)" in changes
+    assert f"{second} compared with {first}:" in changes and "- lost.txt (file, 5000 bytes)" in changes
+    assert "1 removed, 5000 bytes" in changes and "~ etc/app.conf (file, 3 -> 3 bytes)" in changes
     assert "there is no snapshot 2000" in find(2, **where, find_diff="2000-01-01T000000Z").output
     assert refusal.everything(hosts) == before
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Collection, Mapping, Sequence
+from typing import Callable, Collection, Mapping, Sequence
 
 from .._core.context import Progress
 from .._core.errors import TransferFailed
@@ -42,13 +42,17 @@ def plan_loads(names: Sequence[str], asked: DumpLoad, ending: str, existing: Col
     if twice or (there and not asked.over):
         why = f"the database {there[0]!r:.80} exists already" if there else "two dumps would get one name"
         raise TransferFailed(
-            f"nothing was loaded: {why}. Name new ones in databases, set another suffix, or remove that database first"
+            f"{why}. No dump of {asked.kind} was loaded. Name new ones in databases, or set another suffix"
+            + (", remove that database first, or set over: true to load over it" if there else "")
         )
     return wanted
 
 
-def load_dumps(asked: DumpLoad, progress: Progress) -> None:
-    """Load dumps. A database that was created for one goes if that cannot be loaded. Raises TransferFailed."""
+def load_dumps(asked: DumpLoad, progress: Progress, tell: Callable[[str, str], None]) -> None:
+    """Load dumps. A database that was created for one goes if that cannot be loaded. Raises TransferFailed.
+
+    ``tell`` is given the name of each database that is loaded, and its new name.
+    """
     loader = PostgresqlLoader(asked) if asked.kind == "postgresql" else MariadbLoader(asked)
     existing = loader.names()
     try:
@@ -71,6 +75,7 @@ def load_dumps(asked: DumpLoad, progress: Progress) -> None:
                 finally:
                     os.close(dump)
                 progress.files_done += 1
+                tell(name_in_file(file, loader.ending), new)
     except OSError as error:
         raise TransferFailed(f"the dumps in {asked.folder} cannot be read: {error.strerror}") from error
 

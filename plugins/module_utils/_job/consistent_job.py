@@ -21,6 +21,7 @@ from .._consistent.preparation import prepare
 from .._consistent.request import ConsistentRequest, parse_consistent, parse_load, parse_scratch_load
 from .._core.errors import TransferFailed
 from .._core.json_shape import WrongShape, as_object
+from .._model.paths import escape
 from .reporter import Reporter
 from .state import JobFolder, source_reader
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _LIST = "made"  # in the job's folder
+_MOST_LOADED = 100  # databases that are named
 _STEP = 1.0  # seconds between two looks at who reads the sources
 
 
@@ -78,8 +80,14 @@ def run_load(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) ->
     signal.signal(signal.SIGTERM, _stop)
     reporter.progress.phase = "loading dumps"
     reporter.set(state="running")
+    loaded: list[list[str]] = []
+
+    def tell(name: str, new: str) -> None:
+        loaded.append([escape(os.fsencode(one)) for one in (name, new)])
+        reporter.status["loaded"] = loaded[:_MOST_LOADED]
+
     try:
-        load_dumps(asked, reporter.progress)
+        load_dumps(asked, reporter.progress, tell)
     except _StopRequest:
         raise TransferFailed("loading the dumps was stopped") from None
     reporter.set(state="finished")

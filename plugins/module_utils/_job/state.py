@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         digest: object  # of a tree that was compared
         owners: object  # of a tree whose owners were counted
         benchmark: object  # what was measured
+        loaded: list[list[str]]  # databases with their new names
         alive: bool
         log: str  # its end
         then: list[object]  # results of the steps that followed

@@ -303,8 +303,7 @@ class _Actions:
         problems = sorted(report.problems.values(), key=lambda problem: problem.known)
         new = [problem for problem in problems if not problem.known]
         if new:
-            known = sum(len(problem.snapshots) for problem in problems if problem.known)
-            self.failure = _summary(new, report.problems_total - known)
+            self.failure = _summary(new, report.problems_total - len(problems) + len(new))
             self.is_repairable = all(problem.kind in REPAIRABLE for problem in new)
         return CheckResult(
             changed=False,

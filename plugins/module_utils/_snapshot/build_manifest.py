@@ -17,6 +17,7 @@ import errno
 import os
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Callable, Iterator
 
 from .._model.entry import DIRECTORY, REGULAR, SYMLINK, Entry
@@ -27,9 +28,12 @@ from .._tree.dirfd import Root
 from .._tree.holes import count_holes
 from .._tree.record import EntryRecord
 from .._tree.walk import walk
+from . import names
+from .atomic_io import open_file
 from .errors import Refused
 from .facts import Figures
 from .manifest import ManifestWriter
+from .moved_files import MovedFiles
 from .repository import SnapshotFolder
 
 if TYPE_CHECKING:
@@ -48,6 +52,7 @@ if TYPE_CHECKING:
 
 MAX_LISTED = 20
 _GROUPS = 100_000  # files with several names, all new, that are remembered at once
+_MOST_ALIKE = 100  # files of the same size and time among which a moved one is looked for
 _FORBIDDEN = (errno.EACCES, errno.EPERM)
 
 
@@ -58,7 +63,7 @@ class ManifestTotals:
     entries: int = 0
     files: int = 0  # regular ones
     bytes: int = 0
-    new_files: int = 0  # regular ones that the snapshot before has not
+    new_files: int = 0  # regular ones that the snapshot before has not at any path
     new_bytes: int = 0  # in them without holes, a file with several names once
     link_bytes: int = 0  # in the targets of symbolic links, which rsync counts among the bytes of a tree
     gone: int = 0  # names of the snapshot before that are no directories and are not in this one
@@ -67,6 +72,7 @@ class ManifestTotals:
     healed: int = 0  # files of the snapshot before that are known to be damaged, and that were sent again
     changed: int = 0  # regular files that the snapshot before has with other contents
     files_before: int = 0  # regular files of the snapshot before
+    moved: int = 0  # regular files that are linked to the snapshot before at another path; not among the new ones
     folders: int = 0
     unreadable_paths: list[str] = field(default_factory=list)
 
@@ -87,6 +93,8 @@ class OlderTree:
         self._same_algorithm = False
         self._at: EntryRecord | None = None
         self.problem = ""  # why the rest of its manifest cannot be used
+        self._snapshot = snapshot
+        self._moved: MovedFiles | None = None
         if snapshot is not None:
             try:
                 reader = self._stack.enter_context(snapshot.manifest())
@@ -131,6 +139,23 @@ class OlderTree:
         except OSError:
             return False
         return there is not None and (there.dev, there.ino) == (entry.dev, entry.ino)
+
+    def is_moved(self, entry: Entry) -> bool:
+        """Return whether the file is one that the snapshot has at another path. The first call reads its manifest."""
+        if self._snapshot is None or self._root is None or self.problem or entry.nlink < 2:
+            return False
+        try:
+            if self._moved is None:
+                file = self._stack.enter_context(open_file(self._snapshot.fd, names.MANIFEST))
+                self._moved = MovedFiles(file.fileno(), at_once=True)
+            name = entry.path.rpartition(b"/")[2]
+            for path in islice(self._moved.find(entry.size, entry.mtime_ns, name, False), _MOST_ALIKE):
+                there = self._root.lstat(path)
+                if there is not None and (there.dev, there.ino) == (entry.dev, entry.ino):
+                    return True
+        except OSError:
+            pass
+        return False
 
     def hash_of(self, record: EntryRecord) -> bytes:
         """Return the hash of a record, empty if the new manifest has hashes of another algorithm."""
@@ -190,6 +215,9 @@ class Before:
         if self._aside is not None and found is not None and self._aside.is_linked(entry, found):
             return self._aside.hash_of(found)
         if self._is_first_name(entry):
+            if self._base.is_moved(entry) or (self._aside is not None and self._aside.is_moved(entry)):
+                self._totals.moved += 1
+                return b""
             self._totals.new_files += 1
             self._totals.new_bytes += count_holes(self._new, entry).content
         return b""

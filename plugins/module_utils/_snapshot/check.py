@@ -75,15 +75,15 @@ class Report:
     files_read: int = 0
     bytes_read: int = 0
     not_permitted: int = 0  # files that this user may not read
-    problems_total: int = 0
+    problems_total: int = 0  # the same one in several snapshots counts once
     problems: dict[tuple[Any, ...], Problem] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     unlisted: set[str] = field(default_factory=set)  # snapshots with problems in doubt that are only counted
 
     def add(self, kind: str, snapshot: str, path: bytes | None, detail: str, in_doubt: bool = True) -> None:
-        """Count a problem; the same one in several snapshots is listed once."""
-        self.problems_total += 1
+        """Count a problem; the same one in several snapshots is listed and counted once."""
         key = (kind, path, detail)
+        self.problems_total += key not in self.problems
         if key in self.problems or len(self.problems) < MAX_PROBLEMS:
             self.problems.setdefault(key, Problem(kind, path, detail, in_doubt=in_doubt)).snapshots.append(snapshot)
         elif in_doubt:
@@ -92,8 +92,8 @@ class Report:
     def take_back(self, snapshot: str, problem: Problem) -> None:
         """Forget a problem of a snapshot, of which another one says more."""
         problem.snapshots.remove(snapshot)
-        self.problems_total -= 1
         if not problem.snapshots:
+            self.problems_total -= 1
             del self.problems[problem.kind, problem.path, problem.detail]
 
     def of(self, snapshot: str) -> list[Problem]:
@@ -110,7 +110,6 @@ class Report:
 def check_structure(series: Series, snapshot: SnapshotFolder, report: Report) -> bool:
     """Check the folder of a snapshot and its manifest as a whole; says whether its records can be used."""
     name = snapshot.name
-    before = report.problems_total
     facts = None
     try:
         facts = snapshot.facts()
@@ -133,7 +132,7 @@ def check_structure(series: Series, snapshot: SnapshotFolder, report: Report) ->
     place = f"{about.host}/{about.job}"
     if place != f"{series.host}/{series.job}" and place not in find_places(series, name):
         report.add(STRUCTURE, name, None, f"its manifest is of {about.host}/{about.job}")
-    return report.problems_total == before
+    return name not in report.unlisted and not report.of(name)
 
 
 def check_names(series: Series, report: Report) -> None:

@@ -35,6 +35,7 @@ class Figures(NamedTuple):
     healed: int | None = None
     changed: int | None = None
     files_before: int | None = None
+    moved: int | None = None
 
     def dump(self) -> dict[str, int]:
         """Return what is known, for JSON."""

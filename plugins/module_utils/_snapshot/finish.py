@@ -293,7 +293,8 @@ def _warnings(totals: ManifestTotals, problem: str, facts: Facts, healed: list[s
     if totals.healed:
         warnings.append(
             f"healed {counted(totals.healed, 'file', 'files')}, in which a check of {facts.base} had found damage: "
-            f"the source sent them again{_examples(healed)}. Older snapshots have the damage still"
+            f"the source sent {'it' if totals.healed == 1 else 'them'} again{_examples(healed)}. Older snapshots have "
+            "the damage still"
         )
     if linked:
         warnings.append(

@@ -27,12 +27,15 @@ _MOST_RECORDS = 1 << 32
 class MovedFiles:
     """Finds paths by size and time, or by size and name. It reads the manifest when enough is asked for."""
 
-    def __init__(self, fd: int, part: str = "", most_files: int = MOST_FILES) -> None:
-        """Take the open file of the manifest, the caller's; ``part``: the folder below which paths are asked for."""
+    def __init__(self, fd: int, part: str = "", most_files: int = MOST_FILES, at_once: bool = False) -> None:
+        """Take the open file of the manifest, the caller's; ``part``: the folder below which paths are asked for.
+
+        With ``at_once`` the first file is worth to read the manifest.
+        """
         self._file = open(fd, "rb", closefd=False)  # noqa: SIM115 - it closes nothing
         self._below = os.fsencode(part) + b"/" if part else b""
         self._most_files = most_files
-        self._worth = os.fstat(fd).st_size // _WORTH
+        self._worth = 0 if at_once else os.fstat(fd).st_size // _WORTH
         self._wanted = 0  # bytes of the files that are a reason to look
         self._reader: ManifestReader | None = None
         self._index: FileIndex | None = None

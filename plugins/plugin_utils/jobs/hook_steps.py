@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..common.typed_json import SPARSE
-from .hooks import TASKS, Hook, HookDescription, HookResult, path_of_tasks
+from .hooks import TASKS, Hook, HookDescription, HookResult, path_of_tasks, short_name
 
 
 @dataclass
@@ -117,7 +117,7 @@ def tell_failure(
     """
     hook = hook or {}
     kind = f" ({hook['kind']})" if hook.get("kind") else ""
-    parts = [f"hook {hook['name']}{kind} on {hook['host']} failed"] if hook else []
+    parts = [f"hook {short_name(hook['name'])}{kind} on {hook['host']} failed"] if hook else []
     if hook.get("hidden") or hidden or "censored" in result:
         return ": ".join([*parts, HIDDEN] if hook else [f"{task or 'a task'} failed", HIDDEN])
     command = _command(result)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..hosts.host_runner import HostRunner
 
 TASKS = "tasks of "
+_LONGEST_NAME = 80  # characters in a message that was preceded by the whole name
 MOST_TEXT = 64 * 2**10  # characters kept of each text; the last ones count
 _COMMAND, _CHECK = "ansible.builtin.command", "ansible.builtin.ping"
 _CLEAN_UP = 10.0  # seconds, on a host whose hook did not end
@@ -280,6 +281,11 @@ def tell_hook(hook: Mapping[str, Any], kind: str = "", host: str = "") -> HookDe
     what = "" if hidden else _describe(hook)
     name = str(hook.get("name") or "") or what or "a hook without a name"
     return {"kind": kind, "host": host, "name": name, "what": what, "hidden": hidden}
+
+
+def short_name(name: str) -> str:
+    """Return the beginning of a hook's name: one without a name of its own is called by its whole command."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
 def is_hidden(hook: Mapping[str, Any]) -> bool:

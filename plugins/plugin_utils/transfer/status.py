@@ -43,6 +43,7 @@ class Status:
     digest: object = None  # of a tree that was compared
     owners: object = None  # of a tree whose owners were counted
     benchmark: object = None  # what was measured
+    loaded: object = None  # databases into which dumps were loaded: pairs of names
     then: Sequence[object] | None = None  # results of the steps that followed in the same execution
     then_seconds: float = 0.0
     ran: float = 0.0  # seconds from its start to its end, by the clock of its host; 0 while it runs
@@ -68,6 +69,7 @@ def parse_status(value: object) -> Status:
             digest=values.get("digest"),
             owners=values.get("owners"),
             benchmark=values.get("benchmark"),
+            loaded=values.get("loaded"),
             then=optional(values, "then", list),
             then_seconds=number(values, "then_seconds") if "then_seconds" in values else 0.0,
             ran=seconds_of_run(values),

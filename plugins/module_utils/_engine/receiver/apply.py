@@ -169,8 +169,8 @@ class Applier(FileApplier):
                 inode.chmod(found.mode)
         return None
 
-    def count(self, entry: Entry, verdict: Verdict) -> None:
-        """Count a verdict that has been carried out (or would be)."""
+    def count(self, entry: Entry, verdict: Verdict, is_listed: bool = True) -> None:
+        """Count a verdict that has been carried out (or would be), and list it as a change if ``is_listed``."""
         if verdict.action == NONE:
             return
         outcome = self.outcome
@@ -180,6 +180,8 @@ class Applier(FileApplier):
             outcome.attributes_changed += 1
         else:
             outcome.files_updated += 1
+        if not is_listed:
+            return
         if len(outcome.changes) >= self._limit:  # it is counted, and nobody will see the text
             outcome.changes_total += 1
             return

@@ -105,6 +105,7 @@ class Action(NamedTuple):
     leader: Entry | None = None  # of a link: the name that is in place
     is_blocked: bool = False  # it waits until a directory in its place is deleted
     error: OSError | None = None  # of a refusal
+    is_as_before: bool = False  # an older snapshot has the same at this path, so it is not listed as a change
 
     @property
     def is_new(self) -> bool:
@@ -237,7 +238,8 @@ class Decider:
             or self.disowns(entry, older.entry)
         ):
             return Action(Do.COMPARE_OLDER, found=facts.found)
-        return Action(Do.COPY_OLDER, verdict, facts.found)
+        is_as_before = older.is_same and older.entry.path == entry.path
+        return Action(Do.COPY_OLDER, verdict, facts.found, is_as_before=is_as_before)
 
     def _decide_kept(self, entry: Entry, facts: EntryFacts, verdict: Verdict) -> Action:
         """Decide about what has the right content: it stays, if it is not another file, too.

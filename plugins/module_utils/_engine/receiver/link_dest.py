@@ -85,6 +85,15 @@ class LinkDest:
                 touched = OlderFile(root, old, times, is_same=False, has_changed=True)
         return best or touched or self._find_moved(entry, is_new)
 
+    def has_same(self, entry: Entry) -> bool:
+        """Return whether one of the folders has the same at the path of an entry, by what lstat says."""
+        for root, times in zip(self._roots_for(entry.path), self._times):
+            with contextlib.suppress(OSError):
+                old = root.lstat(entry.path, self._applier.wants_xattrs)
+                if old is not None and self._decider.compare_entry(entry, old, times=times).action == NONE:
+                    return True
+        return False
+
     def _find_moved(self, entry: Entry, is_new: bool) -> OlderFile | None:
         """Return a file at another path that has the size and the time, or if it is small the size and the name.
 

@@ -212,7 +212,7 @@ class Reconciler:
 
     def mark_done(self, entry: Entry, action: Action) -> None:
         """Count an entry that is complete; entries that wait to become hard links to it follow."""
-        self._applier.count(entry, action.verdict)
+        self._applier.count(entry, action.verdict, not self._is_as_before(entry, action))
         if entry.nlink == 1 or not self._keeps_links:
             return
         for link in self._deferred.mark_done(entry, action.is_new):
@@ -220,6 +220,14 @@ class Reconciler:
                 self._link(link)
             except ENTRY_ERRORS as error:
                 self._applier.failed(link.entry.path, error)
+
+    def _is_as_before(self, entry: Entry, action: Action) -> bool:
+        """Return whether an older snapshot has an entry, which this tree did not have, as it is now."""
+        if not self._decider.has_snapshots or not action.verdict.itemized.endswith("+"):
+            return False
+        if entry.type == REGULAR and action.do != Do.LINK:
+            return action.is_as_before
+        return self.link_dest.has_same(entry)
 
     def _change(self, pending: Pending | None) -> None:
         """Change attributes of a file with several names, which may have others outside of the root."""

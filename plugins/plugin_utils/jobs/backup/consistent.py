@@ -15,9 +15,12 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
+
 from ...common.argument_spec import spec_of_role
 from ...common.host_text import one_line
 from ...common.paths import goes_back, within
+from ...common.units import format_bytes
 from ...fleet.scheduler import Call, Pause
 from ...hosts.host_runner import HostFailed, HostRunner
 from ...transfer import steps
@@ -284,7 +287,8 @@ def prepare(
     status = yield from start_holder(runner, preparation.folder, preparation.start(repository))
     if status.alive:
         done = status.progress
-        tell(f"prepared consistent sources: {done.files_done} in {done.bytes_done / 2**20:.1f} MiB")
+        count = counted(done.files_done, "database or subvolume", "databases or subvolumes")
+        tell(f"prepared consistent sources: {count}, {format_bytes(done.bytes_done)} of dumps")
         return ""
     return tell_failure(status.failure or f"the job that prepares the sources has {status.state}")
 

@@ -182,6 +182,11 @@ _NEXT_DRILL = (
 _WAIT = "Wait for that run to end; what it makes is in its own report."
 
 
+def sentences(texts: Sequence[str]) -> str:
+    """Return texts as sentences, each but the first with a capital letter."""
+    return ". ".join([*texts[:1], *(text[:1].upper() + text[1:] for text in texts[1:])])
+
+
 def find_sick(entries: Sequence[JobHealth]) -> list[ReportedFailure]:
     """Return each job that was to run and is not well, from what ``judge`` returned.
 
@@ -190,9 +195,9 @@ def find_sick(entries: Sequence[JobHealth]) -> list[ReportedFailure]:
     """
     wanted = [one for one in entries if one.wanted]
     sick = [
-        ReportedFailure(one.id, SICK[STALE], ". ".join([*one.why, one.busy]), _NEXT[STALE].format(id=one.id))
+        ReportedFailure(one.id, SICK[STALE], sentences([*one.why, one.busy]), _NEXT[STALE].format(id=one.id))
         if one.busy
-        else ReportedFailure(one.id, SICK[one.state], ". ".join(one.why), one.next)
+        else ReportedFailure(one.id, SICK[one.state], sentences(one.why), one.next)
         for one in wanted
         if (one.is_stale if one.busy else one.state in SICK)
     ]

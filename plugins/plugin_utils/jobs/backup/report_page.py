@@ -44,7 +44,7 @@ from .capacity import (
 )
 from .copies import CopyState
 from .drill import DrillRecord, seconds_for_all, tell_all
-from .health import ASIDE, FAILED, NEVER, OK, SICK, STALE, UNCOPIED, JobHealth
+from .health import ASIDE, FAILED, NEVER, OK, SICK, STALE, UNCOPIED, JobHealth, sentences
 from .state import BackupRecord, PathTransfer, RunFigures
 
 _DAY = 86400
@@ -118,15 +118,24 @@ def _headline(
     size = sum(one.size or 0 for one in records)
     hosts = len({one.host for one in health})
     daily = [rate for one in records if (rate := new_bytes_a_day(one.history)) is not None]
+    unverified = (
+        "by content; the last check has read parts of the snapshots, and no snapshot was read completely yet"
+        if any(one.check.get("files_read") for one in records)
+        else "no check has read the contents of a snapshot yet"
+    )
     return [
-        Fact("What is kept", format_bytes(size), f"{counted(len(health), 'backup', 'backups')} of {hosts} hosts"),
+        Fact(
+            "Size of the newest snapshots",
+            format_bytes(size),
+            f"with holes; {counted(len(health), 'backup', 'backups')} of {counted(hosts, 'host', 'hosts')}",
+        ),
         Fact("Last run", shown_time(ends[-1]) if ends else "none yet", f"by {by}" if by else ""),
         Fact("Newest snapshots", _span(newest)),
         Fact("Oldest snapshot", shown_time(oldest[0]) if oldest else "not known"),
         Fact(
             "Last verified",
-            f"{len(verified)} of {len(health)} once",
-            f"by content, {_span(verified)}" if verified else "no check has read the contents of a snapshot yet",
+            f"{len(verified)} of {len(health)} completely",
+            f"by content, {_span(verified)}" if verified else unverified,
         ),
         *_drill_headline([one.drill for one in records if one.drill is not None], len(health)),
         Fact("New data", f"{format_bytes(sum(daily))} a day" if daily else "not known yet"),
@@ -202,7 +211,7 @@ def _job_table(health: Sequence[JobHealth]) -> Table:
 def _job_row(one: JobHealth) -> Sequence[Cell]:
     record = one.record or BackupRecord(one.id)
     word, tone = _STATES[one.state]
-    why = ". ".join(one.why)
+    why = sentences(one.why)
     cut = f"{why[:_LONGEST_REASON]}…" if len(why) > _LONGEST_REASON else why
     rate = new_bytes_a_day(record.history)
     return (
@@ -305,6 +314,7 @@ def _detail(one: JobHealth, record: BackupRecord) -> Detail:
         Fact("Snapshot", record.snapshot or "none was completed", "resumed" if record.resumed else ""),
         Fact("Entries", f"{figures['entries']:,}" if "entries" in figures else "not known"),
         Fact("New", format_bytes(figures["new_bytes"]) if "new_bytes" in figures else "not known"),
+        Fact("Moved or renamed", f"{figures.get('moved', 0):,}"),
         Fact("Gone since the one before", f"{figures.get('gone', 0):,}"),
         _check_fact(record),
         *([_drill_fact(record.drill)] if record.drill is not None else []),
@@ -326,10 +336,13 @@ def _check_fact(record: BackupRecord) -> Fact:
         verified = f"last verified {shown_time(record.verified)}" if record.verified else ""
         return Fact("Checked in this run", "no", verified)
     read = check.get("files_read")
-    note = f"{read:,} files read" if isinstance(read, int) else ""
+    note = f"{read:,} {'file' if read == 1 else 'files'} read" if isinstance(read, int) else ""
+    parts, of = check.get("parts"), check.get("of")
+    if note and isinstance(parts, list) and isinstance(of, int) and len(parts) < of:
+        note += f", {counted(len(parts), 'part', 'parts')} of {of}"
     repaired = check.get("repaired")
     if isinstance(repaired, int) and repaired:
-        note += f"{', ' if note else ''}{repaired:,} damaged files repaired"
+        note += f"{', ' if note else ''}{repaired:,} damaged {'file' if repaired == 1 else 'files'} repaired"
     sound = bool(check.get("sound"))
     return Fact("Checked in this run", "sound" if sound else "damaged", note, Tone.GOOD if sound else Tone.BAD)
 

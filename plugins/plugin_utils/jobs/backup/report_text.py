@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted, entries_text
 
 from ...common.units import format_bytes, format_size
 from .copies import CopyState
 from .drill import tell_drill
-from .health import ASIDE, FAILED, NEVER, OK, STALE, UNCOPIED, JobHealth
+from .health import ASIDE, FAILED, NEVER, OK, STALE, UNCOPIED, JobHealth, sentences
 from .state import BackupRecord, PathTransfer
 
 _MOST_LINES = 50  # of jobs that are in the same state
@@ -31,7 +31,7 @@ def render_overall(health: Sequence[JobHealth], path: str) -> list[str]:
                 count = counted(one.record.snapshots or 0, "snapshot", "snapshots")
                 line += f": {count}, the newest of {one.record.newest}"
             if one.busy or one.why:
-                line += f": {one.busy or '. '.join(one.why)}"
+                line += f": {one.busy or sentences(one.why)}"
             lines.append(line)
         if len(alike) > _MOST_LINES:
             lines.append(f"{word} and {len(alike) - _MOST_LINES} more")
@@ -50,7 +50,9 @@ def render_summary(record: BackupRecord, predicted: bool, only_drill: bool = Fal
     lines += [_transfer(one, predicted) for one in record.transfers if one.method != "none"]
     if record.snapshot:
         new, gone = format_bytes(figures.get("new_bytes", 0)), counted(figures.get("gone", 0), "name is", "names are")
-        lines.append(f"{record.snapshot}: {new} are new, {gone} gone")
+        moved = figures.get("moved", 0)
+        told = f", {counted(moved, 'file was', 'files were')} moved or renamed" if moved else ""
+        lines.append(f"{record.snapshot}: {new} are new{told}, {gone} gone")
     if record.removed:
         lines.append(f"{'would remove' if predicted else 'removed'} {', '.join(record.removed)}")
     if record.aside:
@@ -80,4 +82,4 @@ def _transfer(one: PathTransfer, predicted: bool) -> str:
     if one.bytes_shared:
         sent += f", of which the disk shares {format_bytes(one.bytes_shared)}"
     method = f"method {one.method}{'' if one.encrypted else ', not encrypted'}"
-    return f"{one.src}: {one.files_total} entries, {size}; {sent} ({method})"
+    return f"{one.src}: {entries_text(one.files_total)}, {size}; {sent} ({method})"

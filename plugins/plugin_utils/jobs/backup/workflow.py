@@ -42,7 +42,7 @@ from ...fleet.scheduler import Call, HandOver, Workflow
 from ...hosts.host_runner import HostFailed, HostRunner, LeaseLost
 from ...transfer.completion import Uncompared
 from ..hook_steps import HookRun, TasksResult, explain_failure, explain_tasks_failure, find_tasks, tell_failure
-from ..hooks import Hook, HookResult, read_hook, tell_hook
+from ..hooks import Hook, HookResult, read_hook, short_name, tell_hook
 from ..source_changes import tell_changes
 from ..workflow import JobStopped, Transfer, hook_to_end, retry, stop_alone, transfer_again, transfer_to_end
 from .consistent import end_holder, prepare
@@ -254,7 +254,8 @@ class BackupWorkflow:
             self.busy = reason
             self._services.tell(f"{self._run['id']}: busy: {reason}")
         elif step is BackupStep.LIST and state.has_failed:
-            self._services.tell(f"{self._run['id']}: the snapshots cannot be listed: {reason}")
+            if not any(reason in failure.reason for failure in state.failures):
+                self._services.tell(f"{self._run['id']}: the snapshots cannot be listed: {reason}")
         else:
             name = _OF_HOOKS.get(step, state.stage.value)
             state.failures.append(StepFailure(name, reason))
@@ -397,7 +398,7 @@ class BackupWorkflow:
             self.state.hooks.append(ran)
             self.changed = self.changed or ran.changed
             code = "" if ran.rc is None else f" (rc {ran.rc})"
-            self._services.tell(f"{self._run['id']}: hook {ran.kind} {outcome}{code}: {ran.name}")
+            self._services.tell(f"{self._run['id']}: hook {ran.kind} {outcome}{code}: {short_name(ran.name)}")
 
     # The snapshot
 

@@ -61,6 +61,11 @@ migrate_jobs:
     dest: /srv/data
 
 and run: ansible-playbook longhaul.fleet.PLAYBOOK -i INVENTORY -e @jobs.yml"""
+_ONLY_BACKUPS = """\
+There are no jobs: migrate_jobs is not set, and longhaul.fleet.PLAYBOOK compares the trees of these. To verify the
+snapshots of backup_jobs, run on the host of the repository, for each job:
+
+ansible REPOSITORY_HOST -i INVENTORY -m longhaul.fleet.snapshot -a 'action=check repository=PATH host=HOST job=JOB'"""
 _ANY_ROOTS = {"src": "/", "dest": "/"}  # in place of those of a job, which are checked by themselves
 HOSTS = ("src_host", "dest_host")
 _SIDES = ("source", "dest", "localhost")  # what a hook may have as host besides those of the inventory
@@ -117,7 +122,9 @@ def refuse_jobs(
     problems = find_misspelt(variables, spec, given)
     listed = isinstance(jobs, Sequence) and not isinstance(jobs, str)
     if not jobs and options.get("playbook") and not problems:
-        return _NO_JOBS.replace("PLAYBOOK", str(options["playbook"]))
+        playbook = str(options["playbook"])
+        has_backups = playbook == "verify" and bool(variables.get("backup_jobs"))
+        return (_ONLY_BACKUPS if has_backups else _NO_JOBS).replace("PLAYBOOK", playbook)
     if listed or not jobs:
         given.pop("migrate_jobs")  # checked below, each with its name
     if not variables.get("migrate_limits") and "migrate_limits" in given:

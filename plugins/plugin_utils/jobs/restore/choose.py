@@ -55,7 +55,7 @@ def _find(snapshots: Sequence[Mapping[str, Any]], when: str, zone: str, now: int
     by_name = {"unfinished" if one["state"] == "unfinished" else str(one["name"]): one for one in snapshots}
     known = {at: one for name, one in by_name.items() if (at := names.time_of(name)) is not None}
     if when in by_name and by_name[when]["state"] != "removing":
-        return by_name[when], "it was named"
+        return by_name[when], "as named"
     if names.time_of(when) is not None or names.kind_of(when) or when == "unfinished":
         raise Refused(_not_there(when, by_name))
     if when != LATEST:

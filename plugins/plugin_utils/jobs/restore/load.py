@@ -10,9 +10,10 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...common.argument_spec import spec_of_role
+from ...common.host_text import one_line
 from ...common.paths import goes_back
 from ...hosts.host_runner import HostFailed, HostRunner
 from ...transfer import steps
@@ -28,6 +29,8 @@ SUFFIX = "_restored"  # of the new database of each dump
 _USERS = {"postgresql": "postgres", "mariadb": "root"}
 _SHORT = 5.0  # seconds in which small dumps are loaded, so that no poll is needed
 _LONGEST = 2000  # characters that are told of why a host failed
+_MOST_NAMED = 20  # databases
+_LONGEST_NAME = 80  # characters of a database's name in a message
 _PATIENCE = 300.0  # seconds for which the host may be out of reach
 
 
@@ -75,8 +78,15 @@ def make_load(one: Mapping[str, Any], restored: str) -> Mapping[str, object]:
     }
 
 
-def load_dumps(runner: HostRunner, load: Mapping[str, object], label: str, say: Callable[[str], None]) -> None:
-    """Have a host load dumps into its databases, and wait for that. Raises HostFailed."""
+class LoadOutcome(NamedTuple):
+    """The dumps that a host has loaded."""
+
+    databases: str  # each with its new name, the first ones; empty if there is none
+    failure: str = ""  # why others were not loaded
+
+
+def load_dumps(runner: HostRunner, load: Mapping[str, object], label: str, say: Callable[[str], None]) -> LoadOutcome:
+    """Have a host load dumps into its databases, and wait for that. Raises HostFailed if the outcome is not known."""
     named = json.dumps([runner.name, load], sort_keys=True)
     folder: JobKey = {"id": hashlib.sha256(f"load {named}".encode()).hexdigest()[:16], "side": "dest"}
     start: Start = {
@@ -94,5 +104,20 @@ def load_dumps(runner: HostRunner, load: Mapping[str, object], label: str, say: 
     if status.alive:
         status = watch(runner, folder, label, say, _PATIENCE)
     runner.run(*steps.end(folder))
-    if status.state != "finished":
-        raise HostFailed(status.failure[:_LONGEST] or f"the job that loads the dumps has {status.state}", runner.name)
+    databases = describe_loaded(status.loaded)
+    if status.state == "finished":
+        return LoadOutcome(databases)
+    failure = status.failure[:_LONGEST] or f"the job that loads the dumps has the state {status.state}"
+    return LoadOutcome(databases, str(HostFailed(failure, runner.name)))
+
+
+def describe_loaded(value: object) -> str:
+    """Return the databases of a host in words: shop as shop_old. Untrusted input. Pure."""
+    pairs = value if isinstance(value, list) else []
+    named = [
+        " as ".join(one_line(name[:_LONGEST_NAME]) for name in pair)
+        for pair in pairs[:_MOST_NAMED]
+        if isinstance(pair, list) and len(pair) == 2 and all(isinstance(name, str) for name in pair)
+    ]
+    more = [f"{len(pairs) - _MOST_NAMED} more"] if len(pairs) > _MOST_NAMED else []
+    return ", ".join([*named, *more])

@@ -15,11 +15,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypedDict
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
+
 from ...common.units import format_bytes, format_size
 from ..snapshot_answers import ShownProblem
 
 _LONGEST = 500  # characters of a failure in the statistics of Ansible
-_STATES = {"begun": "Begun", "failed": "Failed", "restored": "Restored"}
+_STATES = {"begun": "Begun", "failed": "Failed", "unloaded": "Restored, dumps not loaded", "restored": "Restored"}
 _MOST_PROBLEMS = 20  # on the terminal
 CHECKS = {
     "contents": "by content",
@@ -47,7 +49,10 @@ DONE = {
 
 @dataclass
 class RestoreFigures:
-    """The members of a transfer's result that a report has. A restore that failed has only the ``failure``."""
+    """The members of a transfer's result that a report has. A restore that failed has only the ``failure``.
+
+    One that restored all files, and could not load all dumps, has both.
+    """
 
     method: str = ""
     encrypted: bool | None = None
@@ -84,12 +89,13 @@ class RestoreReport:
     problems: Sequence[ShownProblem]
     problems_total: int
     check_mode: bool
-    state: str = "begun"  # begun, failed or restored
+    state: str = "begun"  # begun, failed, unloaded or restored
     at: str = ""
     result: Mapping[str, Any] = field(default_factory=dict)  # of the transfer, or the failure
     warnings: Sequence[str] = ()
     began: str = ""
     by: str = ""
+    loaded: Mapping[str, str] = field(default_factory=dict)  # the databases of each kind, with their new names
 
     @property
     def name(self) -> str:
@@ -111,8 +117,8 @@ class RestoreReport:
         lines = [f"Restore of {identity['from']}, {identity['job']}", f"{begun} ({self.at}): {source} to {dest}"]
         if "failure" in result:
             lines.append(str(result["failure"]))
-        elif self.state == "restored":
-            lines.append(_figures(result))
+        if self.state in ("restored", "unloaded"):
+            lines.append(_figures(result, self.check_mode))
             if not self.check_mode:
                 verified = "by content and attributes" if result["verified"] == "checksum" else "by size and attributes"
                 lines.append(
@@ -145,12 +151,13 @@ def keep_result(result: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: result[name] for name in (one.name for one in fields(RestoreFigures)) if name in result}
 
 
-def _figures(result: Mapping[str, Any]) -> str:
+def _figures(result: Mapping[str, Any], predicted: bool) -> str:
     size = format_size(result["bytes_total"], result.get("bytes_apparent", 0))
     done = ", ".join(f"{result[name]} {word}" for name, word in DONE.items())
-    sent = f"{format_bytes(result['bytes_sent'])} sent in {round(result['duration'], 1)} s"
+    sent = format_bytes(result["bytes_sent"])
+    sent += " would be sent" if predicted else f" sent in {round(result['duration'], 1)} s"
     method = f"method {result['method']}{'' if result['encrypted'] else ', not encrypted'}"
-    return f"{result['files_total']} entries, {size}: {done}; {sent} ({method})."
+    return f"{entries_text(result['files_total'])}, {size}: {done}; {sent} ({method})."
 
 
 def _problem(one: ShownProblem) -> str:

@@ -40,7 +40,7 @@ def make_page(report: RestoreReport) -> Page:
     figures = parse_dataclass(RestoreFigures, report.result, "the result")
     identity = report.identity
     notices = _notices(report, figures)
-    failed = report.state == "failed"
+    failed = report.state in ("failed", "unloaded")
     sections = [Section("What was restored", _blocks(report, figures))]
     if report.problems:
         sections.append(Section("Damaged in the snapshot", [_problems(report)]))
@@ -61,6 +61,8 @@ def _verdict(report: RestoreReport, figures: RestoreFigures) -> str:
         return "The restore is not complete."
     if report.state == "begun":
         return "The restore has begun and has not ended yet."
+    if report.state == "unloaded":
+        return "All files are restored, and not all dumps are loaded."
     entries = f"{entries_text(figures.files_total)}, {format_size(figures.bytes_total, figures.bytes_apparent)}"
     return f"{'Would restore' if report.check_mode else 'Restored'} {entries}."
 
@@ -75,13 +77,13 @@ def _headline(report: RestoreReport, figures: RestoreFigures, attention: int) ->
         Fact("Ended", shown_time(report.at) if report.state != "begun" else "not yet"),
         _verified(report, figures),
         Fact("Run by", report.by or "not known"),
-        attention_fact(attention, report.state == "failed"),
+        attention_fact(attention, report.state in ("failed", "unloaded")),
     ]
 
 
 def _verified(report: RestoreReport, figures: RestoreFigures) -> Fact:
     before = f"the snapshot was compared with its manifest before: {CHECKS[report.checked]}"
-    if report.state != "restored" or report.check_mode or not figures.verified:
+    if report.state not in ("restored", "unloaded") or report.check_mode or not figures.verified:
         return Fact("Verified", "not yet", before)
     how = "by content and attributes" if figures.verified == "checksum" else "by size and attributes"
     return Fact(
@@ -91,7 +93,9 @@ def _verified(report: RestoreReport, figures: RestoreFigures) -> Fact:
 
 def _notices(report: RestoreReport, figures: RestoreFigures) -> list[Notice]:
     found = []
-    if figures.failure:
+    if figures.failure and report.state == "unloaded":
+        found.append(Notice("Not all dumps are loaded", figures.failure, ""))
+    elif figures.failure:
         advice = "The snapshot is unchanged. Fix the cause and run the same command again to resume it."
         found.append(Notice("The restore is not complete", figures.failure, advice))
     if report.problems_total:
@@ -107,10 +111,15 @@ def _blocks(report: RestoreReport, figures: RestoreFigures) -> list[PageBlock]:
     if figures.method:
         facts += [
             Fact("Method", figures.method, "" if figures.encrypted else "not encrypted"),
-            Fact("Sent", format_bytes(figures.bytes_sent), f"in {format_duration(figures.duration)}"),
+            Fact(
+                "Would be sent" if report.check_mode else "Sent",
+                format_bytes(figures.bytes_sent),
+                "" if report.check_mode else f"in {format_duration(figures.duration)}",
+            ),
             Fact("Rate", f"{format_bytes(figures.throughput)}/s" if figures.throughput else "not known"),
             Fact("Resumed", "yes" if figures.resumed else "no"),
         ]
+    facts += [Fact("Loaded", kind, databases) for kind, databases in report.loaded.items()]
     if figures.preserved:
         facts.append(Fact("Preserved", ", ".join(figures.preserved)))
     blocks: list[PageBlock] = [FactList(facts)]

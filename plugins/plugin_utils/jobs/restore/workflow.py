@@ -61,10 +61,8 @@ if TYPE_CHECKING:
     )
 
 T = TypeVar("T")
-_LOADED = (
-    ". The databases of those that are loaded exist now, and another run refuses to load over them: remove these "
-    "first, or name only the others in restore_consistent"
-)
+_LOADED = "Another run refuses to load over these: remove them first, or name only the others in restore_consistent"
+_UNLOADED = "All files are restored and compared, as the report says. The dumps are not all loaded: "
 _ANY = Target("/", "/", "/")  # for what is asked before the paths are known
 _CHANGES = ("files_created", "files_updated", "files_deleted", "attributes_changed")
 
@@ -150,8 +148,6 @@ class RestoreWorkflow:
             failure = failure_of_snapshot(result, target.dest)
             if failure:
                 raise TransferError(failure, result)
-            self._load([make_load(load, target.occupies) for load in options.consistent])
-            result["changed"] = result["changed"] or bool(options.consistent)
         except ControllerGone:
             raise
         except FAILURES as error:
@@ -162,12 +158,17 @@ class RestoreWorkflow:
                 "command again to resume it",
                 getattr(error, "details", None),
             ) from error
-        warnings = result.get("warnings", [])
-        has_changed = bool(options.consistent) or any(result.get(name) for name in _CHANGES)
-        is_noted = has_changed and not self._check
-        unnoted = self._note_restore(snapshot.name, target) if is_noted else ""
-        warnings = [*warnings, *([unnoted] if unnoted else [])]
-        self._end(replace(report, state="restored", result=keep_result(result), warnings=warnings))
+        loaded, unloaded = self._load([make_load(load, target.occupies) for load in options.consistent])
+        has_loaded = bool(loaded) or (self._check and bool(options.consistent))
+        result["changed"] = result["changed"] or has_loaded
+        is_noted = (bool(loaded) or any(result.get(name) for name in _CHANGES)) and not self._check
+        unnoted = self._note_restore(snapshot.name, target, list(loaded)) if is_noted else ""
+        warnings = [*result.get("warnings", []), *([unnoted] if unnoted else [])]
+        figures = {**keep_result(result), **({"failure": unloaded} if unloaded else {})}
+        state = "unloaded" if unloaded else "restored"
+        self._end(replace(report, state=state, result=figures, warnings=warnings, loaded=loaded))
+        if unloaded:
+            raise TransferError(_UNLOADED + unloaded, result)
         return result
 
     # Questions to the hosts
@@ -223,10 +224,9 @@ class RestoreWorkflow:
             "probe": self._make_session(_ANY, False, False, "none", self._check).probe_step("source"),
         }
 
-    def _note_restore(self, name: str, target: Target) -> str:
+    def _note_restore(self, name: str, target: Target, loaded: Sequence[str]) -> str:
         """Enter the restore in the history of the snapshots; return why that failed, empty if it did not."""
         what = f"{self._request.path or 'all'} to {self._host.name}:{target.occupies}"
-        loaded = [kind for one in self._options.consistent for kind, load in one.items() if load is not None]
         what += f", and dumps of {', '.join(loaded)} into its databases" if loaded else ""
         options = {"name": name, "why": what, "by": self._by}
         step: SnapshotStep = {"do": "snapshot", "action": "restored", "place": self._place, "options": options}
@@ -293,21 +293,29 @@ class RestoreWorkflow:
             source, dest, {**options, "trust": trust}, check, self._say_progress, self._interruption, Memory()
         )
 
-    def _load(self, loads: Sequence[Mapping[str, object]]) -> None:
-        """Have the host load dumps that were restored. Raises TransferError, since all files are in place by then."""
+    def _load(self, loads: Sequence[Mapping[str, object]]) -> tuple[dict[str, str], str]:
+        """Have the host load restored dumps. Return the databases of each kind, and why some are not loaded."""
+        loaded: dict[str, str] = {}
         for load in loads:
-            what = f"the dumps of {load['kind']} on {self._host.name}"
+            kind = str(load["kind"])
+            what = f"the dumps of {kind} on {self._host.name}"
             if self._check:
                 self._say(f"Would load {what}")
                 continue
             try:
-                load_dumps(self._host, load, self._request.name, self._say_progress)
+                databases, failure = load_dumps(self._host, load, self._request.name, self._say_progress)
             except ControllerGone:
                 raise
-            except HostFailed as error:
-                again = "" if all(one["over"] for one in loads) else _LOADED
-                raise TransferError(f"all files are restored, and not all dumps are loaded: {error}{again}") from error
-            self._say(f"Loaded {what}")
+            except FAILURES as error:
+                databases, failure = "", f"{error}. Look on {self._host.name} which databases of {kind} exist"
+            if databases or not failure:
+                loaded[kind] = databases
+            if failure:
+                known = [f"Loaded: {one} ({kind})" for kind, one in loaded.items()]
+                refused = [_LOADED] if known and not all(one["over"] for one in loads) else []
+                return loaded, harmless(". ".join([failure.rstrip("."), *known, *refused]))
+            self._say(f"Loaded {what}{': ' if databases else ''}{databases}")
+        return loaded, ""
 
     # Reports
 

@@ -162,6 +162,18 @@ def test_a_damaged_file_fails_the_check_and_is_named(host):
     assert host.run("list")["snapshots"][0]["damaged"] == ["a"]
 
 
+def test_one_damaged_file_of_several_snapshots_is_one_problem(host):
+    host.bench.write("a", b"1234")
+    first, second = host.bench.backup().name, host.bench.backup().name
+    place = host.bench.path(second, "data/a")
+    status = place.stat()
+    place.write_bytes(b"1235")
+    os.utime(place, ns=(status.st_atime_ns, status.st_mtime_ns))
+    found = host.run("check", check_subset="1/1")
+    assert found["problems_total"] == len(found["problems"]) == 1
+    assert f"1 problem: 'a' in {first}, {second}: " in found["msg"] and "more" not in found["msg"]
+
+
 def test_adopting(host):
     tree = host.bench.repository / "old" / "daily.0" / "web1"
     tree.mkdir(parents=True)

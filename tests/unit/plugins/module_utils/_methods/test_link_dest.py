@@ -60,6 +60,18 @@ def _snapshots(request, trees):
     return Snapshots(trees, request.param)
 
 
+def test_what_the_older_snapshot_has_as_well_is_not_listed_as_a_change(snapshots):
+    (snapshots.source / "sub" / "large").write_bytes(b"other" + LARGE)
+    (snapshots.source / "new").write_text("new")
+    (snapshots.source / "fifo").rename(snapshots.source / "sub" / "moved")
+    predicted, done = snapshots.take(check=True), snapshots.take()
+    for outcome in (predicted, done):
+        listed = {line.split(" ", 1)[1] for line in outcome["changes"] if not line.endswith("/")}
+        assert listed - {"."} == {"new", "sub/large", "sub/moved"}
+        assert outcome["changes_total"] == len(outcome["changes"]) and outcome["files_created"] > 5
+    assert differences(snapshots.source, snapshots.new) == []
+
+
 @pytest.mark.often(2)
 @needs_root
 def test_an_older_snapshot_stays_as_it_is_when_attributes_change(snapshots):

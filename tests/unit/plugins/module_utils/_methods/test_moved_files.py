@@ -17,6 +17,7 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.files_here import WORTH
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin import Begun, begin
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.facts import Figures
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.finish import finish
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.repository import Series
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.suspicion import ChangeLimits
@@ -58,6 +59,7 @@ class Backups:
         self._method, self._now = method, NOON
         self.wire = 0  # bytes of the last transfer, in both directions
         self.lies: list[tuple[str, int, int, int]] = []
+        self.figures = Figures()  # of the last snapshot
 
     def series(self) -> Series:
         return Series(str(self.repository), "web1", "data", create=True)
@@ -86,7 +88,9 @@ class Backups:
             self.wire = relay.passed
         assert outcome.get("errors") == [], outcome
         with self.series() as series:
-            finish(series, f"run {self._now}", self._now, limits=ChangeLimits(100, 100))
+            done = finish(series, f"run {self._now}", self._now, limits=ChangeLimits(100, 100))
+            assert done.facts is not None
+            self.figures = done.facts.figures
         self._now += DAY
         return self.repository / "web1" / "data" / begun.name / names.DATA, outcome
 
@@ -111,6 +115,9 @@ def test_moved_files_are_linked_and_cost_little_more_than_their_names(backups: B
     assert all(linked) and (two / "alone").samefile(one / "old/0/0") and (two / "new/large").samefile(one / "old/large")
     assert (outcome["bytes_sent"], outcome["bytes_content"]) == (0, 0)
     assert backups.wire < WIRE * len(paths)
+    figures = backups.figures
+    assert (figures.moved, figures.new_files, figures.new_bytes) == (201, 0, 0)
+    assert (figures.gone, figures.changed) == (201, 0)
 
 
 @pytest.mark.parametrize("method", ["stream", "tar_nc"])

@@ -17,6 +17,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.listing i
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.policy import Policy
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.prune import prune
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.quarantine import accept, discard
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.suspicion import ChangeLimits
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import (
     DAY,
     FIRST,
@@ -88,6 +89,35 @@ def test_a_nightly_run_reads_only_what_is_new(bench, monkeypatch):
     assert (done.facts.figures.gone, done.facts.figures.before) == (1, 4)
     assert os.path.samefile(bench.path(FIRST, "data/d/c"), bench.path(SECOND, "data/d/c"))
     assert not os.path.samefile(bench.path(FIRST, "data/b"), bench.path(SECOND, "data/b"))
+
+
+def move(bench, old, new):
+    """Move a folder of the source, and back it up with links to its files as the method stream makes them."""
+    (bench.source / old).rename(bench.source / new)
+    with bench.series() as series, series.lock("test"):
+        begun = begin(series, "run", bench.now)
+        transfer(bench.source, begun.path, begun.link_dest)
+        for path in (bench.source / new).iterdir():
+            there = os.path.join(begun.path, new, path.name)
+            os.unlink(there)
+            os.link(bench.path(FIRST, "data", old, path.name), there)
+        os.utime(os.path.join(begun.path, new), ns=(0, os.stat(bench.source / new).st_mtime_ns))
+        return finish(series, "run", bench.now, limits=ChangeLimits(50, 50))
+
+
+def test_a_folder_that_was_moved_is_no_new_data(bench):
+    for number in range(4):
+        bench.write(f"d/{number}", b"%d" % number * 300)
+        bench.write(f"stays/{number}", b"s%d" % number * 300)
+    bench.write("d/small", b"a small file is sent again")
+    bench.backup()
+    bench.write("new", b"new", NOON)
+    os.link(bench.source / "new", bench.source / "twin")  # linked, and to nothing of the snapshot before
+    done = move(bench, "d", "moved")
+    figures = done.facts.figures
+    assert (figures.moved, figures.new_files, figures.new_bytes) == (4, 2, 3 + len(b"a small file is sent again"))
+    assert (figures.gone, figures.before, figures.changed) == (5, 9, 0)
+    assert done.aside.startswith("55.6 % of the files of the snapshot before are gone"), "names are what is judged"
 
 
 def test_a_file_that_is_no_link_to_the_one_before_is_read_though_its_numbers_are_the_same(bench, monkeypatch):

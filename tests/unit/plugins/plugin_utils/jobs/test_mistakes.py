@@ -204,6 +204,8 @@ def test_a_run_without_jobs_has_an_example_and_the_variable_that_was_meant() -> 
     said = refuse_migrations(options, HOSTS, False)
     assert said.startswith("There are no jobs: migrate_jobs is not set. Write a file jobs.yml")
     assert "ansible-playbook longhaul.fleet.verify -i INVENTORY" in said
+    said = refuse_migrations(options, HOSTS, False, {"backup_jobs": [{"name": "data"}]})
+    assert "To verify the\nsnapshots of backup_jobs" in said and "action=check" in said and "migrate_jobs:" not in said
     assert refuse_backups(given_of("backup"), {"all": HOSTS}).startswith("There are no jobs: backup_jobs is not set.")
     assert not refuse_backups(given_of("backup", repository_hosts=["vault"]), {"all": HOSTS})
     assert not refuse_migrations(given_of("migrate"), HOSTS, False)  # a play of the user's own

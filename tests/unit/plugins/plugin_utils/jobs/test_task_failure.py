@@ -52,6 +52,7 @@ def told(hook, result, task="a task", **more):
         ),
         ({"tasks": "stop.yml"}, RESULT, "hook tasks of stop.yml (before_cutover) on old failed: a task: /bin/flush"),
         ({"tasks": "stop.yml"}, {}, "a task failed"),
+        ({"command": ["sh", "-c", "x" * 500]}, RESULT, f"hook sh -c {'x' * 73}… (before_cutover) on old failed: non-"),
     ],
 )
 def test_a_hook_is_named_with_what_it_ran_and_said(hook, result, text):

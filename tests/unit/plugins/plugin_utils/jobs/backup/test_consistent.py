@@ -181,7 +181,12 @@ READY = {"state": "serving", "alive": True, "idle": True, "progress": {"files_do
 @pytest.mark.parametrize(
     ("says", "reason", "asked", "told"),
     [
-        ([NONE, {}, READY], "", ["poll", "stop", "clear", "start"], "prepared consistent sources: 2 in 1.0 MiB"),
+        (
+            [NONE, {}, READY],
+            "",
+            ["poll", "stop", "clear", "start"],
+            "prepared consistent sources: 2 databases or subvolumes, 1.0 MiB of dumps",
+        ),
         ([NONE, {}, RUNS, RUNS, READY], "", ["poll", "stop", "clear", "start", "poll", "poll"], "prepared"),
         ([{**READY, "idle": False}], "", ["poll"], "are used on"),
         ([READY, {}, READY], "", ["poll", "stop", "clear", "start"], "prepared"),

@@ -87,15 +87,25 @@ def test_the_page_begins_with_what_is_kept_and_what_needs_attention():
     page = make_overview([health(record()), NEVER, SICK], at(0), "ada@control")
     facts = {fact.label: (fact.value, fact.note) for fact in page.facts}
     assert page.verdict == "1 of 3 backups need attention: 1 failed, 1 not run yet, 1 well."
-    assert facts["What is kept"] == ("100.0 GiB", "3 backups of 3 hosts")
+    assert facts["Size of the newest snapshots"] == ("100.0 GiB", "with holes; 3 backups of 3 hosts")
     assert (
         facts["Repositories"] == ("full in about 50 days", "store:/backup") and facts["New data"][0] == "2.0 GiB a day"
     )
-    assert facts["Last verified"][0] == "2 of 3 once"
+    assert facts["Last verified"][0] == "2 of 3 completely"
     assert (
         page.attention[0].subject.startswith("db/dump: failed since 2026-09-17")
         and page.attention[0].advice == "Fix it."
     )
+
+
+def test_a_check_of_parts_is_no_verification_and_is_told():
+    checked = {"sound": True, "files_read": 437, "parts": [3], "of": 7}
+    one = health(record(verified=None, check=checked))
+    (fact,) = [fact for fact in make_overview([one], at(0)).facts if fact.label == "Last verified"]
+    assert fact.value == "0 of 1 completely" and "has read parts of the snapshots" in fact.note
+    assert "437 files read, 1 part of 7" in plain([one]) and "1 backup of 1 host" in plain([one])
+    (fact,) = [fact for fact in make_overview([health(record(verified=None))], at(0)).facts if "verified" in fact.label]
+    assert fact.note == "no check has read the contents of a snapshot yet"
 
 
 def test_the_sick_come_first_with_ages_and_since_when():

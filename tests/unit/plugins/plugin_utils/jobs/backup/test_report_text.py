@@ -29,7 +29,7 @@ MOVED = PathTransfer(
 RECORD = BackupRecord(
     "web/files", repository=REPOSITORY, at="2026-01-01T01:30:00Z", duration=61,
     notes=["2 entries changed, for example <a>"], snapshot="2026-01-01T013000Z", newest="2026-01-01T01:30:00Z",
-    snapshots=30, figures={"new_bytes": 1 << 20, "gone": 3}, size=3 << 20,
+    snapshots=30, figures={"new_bytes": 1 << 20, "gone": 3, "moved": 2}, size=3 << 20,
     transfers=[MOVED, replace(MOVED, src="/etc", method="none")],
     removed=["2025-12-01T013000Z", "2025-12-02T013000Z"],
 )  # fmt: skip
@@ -56,13 +56,13 @@ STALE = health(
 
 LINES = """web/files: to store:/backup/a|b
 /srv: 9 entries, 3.0 MiB (5.0 MiB with holes); sent 2.0 MiB, took 1.0 KiB of changed files from the snapshot before, of which the disk shares 512 B (method stream)
-2026-01-01T013000Z: 1.0 MiB are new, 3 names are gone
+2026-01-01T013000Z: 1.0 MiB are new, 2 files were moved or renamed, 3 names are gone
 removed 2025-12-01T013000Z, 2025-12-02T013000Z
 warning: 2 entries changed, for example <a>
 """  # noqa: E501
 
 LINES_FAILED = """web/files: to store:/backup/a|b
-/etc: 1 entries, 5 B; sent 7 B (method rsync, not encrypted)
+/etc: 1 entry, 5 B; sent 7 B (method rsync, not encrypted)
 set aside: it lost much
 failed in transfer: no room
 failed in after: a hook failed

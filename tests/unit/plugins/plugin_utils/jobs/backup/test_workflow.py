@@ -454,6 +454,13 @@ def test_the_snapshots_that_cannot_be_listed_after_a_failure_are_no_failure_of_t
     assert "the snapshots cannot be listed: vault cannot be reached" in world.said[0]
 
 
+def test_a_reason_that_was_the_failure_is_not_told_again_for_the_list(world: World):
+    world.transfers = [TransferError("vault cannot be reached: No route to host")]
+    world.answers["list"] = lost("vault")
+    world.live()
+    assert world.failures == ["transfer: vault cannot be reached: No route to host"] and world.said == []
+
+
 def test_what_changed_at_the_source_meanwhile_is_a_note(world: World):
     differs = {"unstable": 1, "differences": [{"path": "log"}], "differences_total": 1}
     world.transfers = [MOVED, TransferError("1 entry differs", {**MOVED, **differs})]

@@ -10,8 +10,8 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._consistent.load import plan_loads
 from ansible_collections.longhaul.fleet.plugins.module_utils._consistent.request import parse_load
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostFailed
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.restore.load import (
+    describe_loaded,
     find_load_problems,
     load_dumps,
     make_load,
@@ -84,8 +84,22 @@ class Host:
 
 def test_the_job_on_the_host_is_waited_for_and_its_failure_is_told():
     host = Host({"state": "running", "alive": True}, {"state": "finished", "alive": False})
-    load_dumps(host, make_load({"mariadb": {}}, "/r"), "db1/data", lambda _line: None)
+    assert load_dumps(host, make_load({"mariadb": {}}, "/r"), "db1/data", lambda _line: None) == ("", "")
     assert host.asked == ["start", "poll", "stop", "clear"]
-    host = Host({"state": "failed", "alive": False, "failure": "no room"})
-    with pytest.raises(HostFailed, match="db2: no room"):
-        load_dumps(host, make_load({"mariadb": {}}, "/r"), "db1/data", lambda _line: None)
+    host = Host({"state": "failed", "alive": False, "failure": "no room", "loaded": [["shop", "old"]]})
+    outcome = load_dumps(host, make_load({"mariadb": {}}, "/r"), "db1/data", lambda _line: None)
+    assert outcome == ("shop as old", "db2: no room")
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (None, ""),
+        ({"a": 1}, ""),
+        ([["shop", "shop_old"], ["a"], 1, [1, 2], ["b", "c"]], "shop as shop_old, b as c"),
+        ([["a\x1b[2J", "b\n" + "c" * 1000]], "a\\x1b[2J as b " + "c" * 78),
+        ([["a", "b"]] * 25, ", ".join(["a as b"] * 20) + ", 5 more"),
+    ],
+)
+def test_the_databases_of_a_host_are_harmless_and_bounded(said, words):
+    assert describe_loaded(said) == words

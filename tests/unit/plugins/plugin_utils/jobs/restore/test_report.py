@@ -41,7 +41,7 @@ Compared with the snapshot by content and attributes: the same. Before that the 
 
 WOULD_BE = """Restore of web, files
 Would be restored (2026-01-02T00:00:00Z): a|b of 2026-01-01T013000Z (the newest complete one) to new:/srv/<b>
-10 entries, 5.0 MiB (1.0 GiB with holes): 4 created, 3 replaced, 1 with attributes set, 2 deleted, 3 as they were; 1.0 MiB sent in 2.3 s (method stream, not encrypted).
+10 entries, 5.0 MiB (1.0 GiB with holes): 4 created, 3 replaced, 1 with attributes set, 2 deleted, 3 as they were; 1.0 MiB would be sent (method stream, not encrypted).
 Damaged in the snapshot (900, the first 2 of them):
 - x`y: its <content> differs; intact in 2025-12-30T013000Z, 2025-12-31T013000Z
 - the snapshot itself: no manifest
@@ -68,6 +68,16 @@ def test_an_incomplete_one_tells_why():
     failed = RestoreReport(**{**REPORT, "state": "failed", "result": {"failure": "no <room>"}}).lines()
     assert failed[1].startswith("Failed (2026-01-02T00:00:00Z): a|b of") and failed[-1] == "no <room>"
     assert RestoreReport(**{**REPORT, "state": "begun", "result": {}}).lines()[1].startswith("Begun (2026")
+
+
+def test_the_files_are_told_where_dumps_could_not_be_loaded():
+    given = {"state": "unloaded", "result": {**RESULT, "failure": "no room"}, "loaded": {"mariadb": "shop as old"}}
+    lines = RestoreReport(**{**REPORT, **given}).lines()
+    assert lines[1].startswith("Restored, dumps not loaded (2026") and lines[2] == "no room"
+    assert lines[3:] == RESTORED.splitlines()[2:]
+    text = plain(**given)
+    assert "All files are restored, and not all dumps are loaded." in text and "10 of 10 entries by content" in text
+    assert "shop as old" in text and "Not all dumps are loaded" in text and "run the same command again" not in text
 
 
 def test_the_page_shows_what_was_restored_and_how_it_was_verified():

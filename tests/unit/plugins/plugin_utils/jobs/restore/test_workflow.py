@@ -19,6 +19,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.refusal impo
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import ControllerGone, HostFailed
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.interruption import Interruption
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.restore import workflow
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.restore.load import LoadOutcome
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.restore.request import RestoreRequest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.report import TransferError
 from ansible_collections.longhaul.fleet.tests.unit.plugins.plugin_utils.jobs.restore.options import make_options
@@ -362,26 +363,61 @@ LOADS = [{"postgresql": {}}, {"mariadb": {}}]
 
 def test_dumps_that_are_loaded_are_a_change_in_the_history(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[Any] = []
-    monkeypatch.setattr(workflow, "load_dumps", lambda _host, load, *_others: loaded.append(load["kind"]))
+
+    def load_one(_host: Any, load: Any, *_others: Any) -> LoadOutcome:
+        loaded.append(load["kind"])
+        return LoadOutcome("shop as shop_restored")
+
+    monkeypatch.setattr(workflow, "load_dumps", load_one)
     assert bench.run(check=True, consistent=LOADS)["changed"] and not loaded and not bench.noted
     assert "Would load the dumps of mariadb on web1" in bench.shown
     bench.results = [{**RESULT, "changed": False}]
     assert bench.run(consistent=LOADS)["changed"] and loaded == ["postgresql", "mariadb"]
     assert bench.noted[0]["why"].endswith(":/srv/data.back, and dumps of postgresql, mariadb into its databases")
+    assert "Loaded the dumps of mariadb on web1: shop as shop_restored" in bench.shown
+    assert bench.report["loaded"] == dict.fromkeys(("postgresql", "mariadb"), "shop as shop_restored")
 
 
-@pytest.mark.parametrize(("over", "again"), [(False, True), (True, False)])
-def test_what_is_loaded_already_is_told_where_another_run_would_refuse_it(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, over: bool, again: bool
+@pytest.mark.parametrize("over", [False, True])
+def test_a_load_that_fails_keeps_the_report_of_the_files_and_says_what_is_loaded(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, over: bool
 ) -> None:
-    def load_one(_host: Any, load: Any, *_others: Any) -> None:
-        if load["kind"] == "mariadb":
-            raise HostFailed("no room", "web1")
+    def load_one(_host: Any, load: Any, *_others: Any) -> LoadOutcome:
+        return LoadOutcome("", "web1: no room") if load["kind"] == "mariadb" else LoadOutcome("shop as old")
 
     monkeypatch.setattr(workflow, "load_dumps", load_one)
-    with pytest.raises(TransferError, match="not all dumps are loaded: web1: no room") as failed:
+    bench.results = [{**RESULT, "files_created": 2}]
+    with pytest.raises(
+        TransferError, match="^All files are restored and compared, .* web1: no room. Loaded: "
+    ) as failed:
         bench.run(consistent=[{kind: {"over": over}} for one in LOADS for kind in one])
-    assert ("exist now, and another run refuses to load over them: remove these" in str(failed.value)) == again
+    assert "web1: no room. Loaded: shop as old (postgresql)" in str(failed.value)
+    assert ("Another run refuses to load over these: remove them first" in str(failed.value)) != over
+    assert bench.state == "unloaded" and bench.report["loaded"] == {"postgresql": "shop as old"}
+    assert bench.report["result"]["files_total"] == 2 and "no room" in bench.report["result"]["failure"]
+    assert bench.summary["entries"] == 2 and "dumps of postgresql" in bench.noted[0]["why"]
+    assert any(line.startswith("2 entries, 5 B: 2 created") for line in bench.shown)
+
+
+@pytest.mark.parametrize("outcome", [LoadOutcome("", "the database 'old' exists already"), HostFailed("lost", "web1")])
+def test_a_load_that_loads_nothing_does_not_claim_that_databases_are_loaded(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, outcome: Any
+) -> None:
+    def load_one(*_given: Any) -> Any:
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    monkeypatch.setattr(workflow, "load_dumps", load_one)
+    with pytest.raises(TransferError) as failed:
+        bench.run(consistent=LOADS)
+    assert "exists already" in str(failed.value) or "web1: lost. Look on web1" in str(failed.value)
+    assert "Another run refuses" not in str(failed.value) and "Loaded:" not in str(failed.value)
+    assert "resume" not in str(failed.value) and not bench.noted
+    bench.answers["inspect_destination"] = {**FREE, "free": False}
+    bench.results = [RESULT, RESULT]
+    bench.run()
+    assert [check for _options, check, _state in bench.transfers] == [False, True, False], "files of a user stay"
 
 
 def test_a_damaged_report_is_named(bench: Bench) -> None:
