@@ -24,21 +24,22 @@ from ...report.model import (
     Tone,
 )
 from ..hook_steps import HookRun
+from .history import MOST_DELETED, history_of
 from .prediction_check import PredictionCheck
 from .report_charts import changed_charts, charts_over_time, downtime_charts
 from .report_facts import (
-    JobPass,
     JobReport,
     count_changed,
     find_downtimes,
     find_notices,
     find_passes,
+    find_prediction,
     tell_comparison,
     tell_end,
 )
-from .state import ComparisonResult, TransferSummary
+from .state import ComparisonResult, MigrationState, PassHistory, TransferSummary
 
-_MOST_ROWS = 100  # of hooks, deletions and differences of a job
+_MOST_ROWS = 100  # of hooks and differences of a job
 
 
 def job_blocks(report: JobReport, with_notices: bool = True) -> list[PageBlock]:
@@ -72,17 +73,20 @@ def job_blocks(report: JobReport, with_notices: bool = True) -> list[PageBlock]:
         *downtime_charts(find_downtimes([report])[0]),
     ]
     blocks += [ChartRow(charts)] if charts else []
-    made = find_passes(report)
-    blocks += [_pass_table(made)] if made else []
+    blocks += _pass_tables(state)
     blocks += [_prediction_table(more.benchmark)] if more.benchmark else []
     blocks += [_hook_table(state.hooks)] if state.hooks else []
     compared = state.phases.verify or state.phases.verify_failed
     blocks += proof_blocks(compared) if compared else [FactList([Fact("Comparison", "not made yet")])]
-    blocks += _deletions(state.passes)
+    blocks += _deletions(history_of(state))
     return [*blocks, *_owners(last)]
 
 
-def _pass_table(passes: Sequence[JobPass]) -> Table:
+def _pass_tables(state: MigrationState) -> list[Table]:
+    made, count = find_passes(state), history_of(state).count
+    passes = [*find_prediction(state), *made]
+    if not passes:
+        return []
     numbers = ("Entries", "Changed", "Deleted", "Changed meanwhile", "Size", "Sent", "Took", "Rate")
     columns = [Column(title, is_number=title in numbers) for title in ("Pass", "Ended", "Method", *numbers)]
     rows = [
@@ -101,7 +105,8 @@ def _pass_table(passes: Sequence[JobPass]) -> Table:
         )
         for name, one in passes
     ]
-    return Table("Passes", columns, rows)
+    title = f"Passes of all runs ({len(made)} of {count:,})" if count > len(made) else "Passes of all runs"
+    return [Table(title, columns, rows)]
 
 
 def _prediction_table(checks: Sequence[PredictionCheck]) -> Table:
@@ -201,12 +206,12 @@ def _fields(one: Mapping[str, object]) -> str:
     return ", ".join(map(str, fields)) if isinstance(fields, (list, tuple)) else ""
 
 
-def _deletions(passes: Sequence[TransferSummary]) -> list[PageBlock]:
-    total, named = sum(one.files_deleted for one in passes), [path for one in passes for path in one.deleted]
-    if not total:
-        return []
-    rows = [(Cell(path, code=True),) for path in named[:_MOST_ROWS]]
-    return [Table(f"Deleted at the destination ({len(rows)} of {total:,})", [Column("Path")], rows)] if rows else []
+def _deletions(history: PassHistory) -> list[PageBlock]:
+    """Return the newest deletions that are known by name, and how many there were in all runs."""
+    named = [path for one in history.passes for path in one.deleted]
+    rows = [(Cell(path, code=True),) for path in named[-MOST_DELETED:]]
+    title = f"Deleted at the destination ({len(rows)} of {history.files_deleted:,})"
+    return [Table(title, [Column("Path")], rows)] if rows else []
 
 
 def _owners(last: TransferSummary | None) -> list[PageBlock]:

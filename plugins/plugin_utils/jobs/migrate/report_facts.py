@@ -21,9 +21,21 @@ from ...report.model import (
     Tone,
     attention_fact,
 )
+from .history import history_of, make_record_of_pass
 from .prediction_check import PredictionCheck
 from .samples import bytes_left, latest_rate
-from .state import ComparisonResult, Downtime, MigrationState, Stage, TransferSummary, parse_state
+from .state import (
+    ComparisonResult,
+    Downtime,
+    MigrationState,
+    PassKind,
+    PassRecord,
+    Stage,
+    TransferSummary,
+    parse_state,
+)
+
+_NAMES = {PassKind.SEED: "first copy", PassKind.REHEARSAL: "rehearsal", PassKind.CUTOVER: "final pass"}
 
 
 @dataclass
@@ -96,7 +108,7 @@ class JobStanding(NamedTuple):
 
 class JobPass(NamedTuple):
     name: str
-    made: TransferSummary
+    made: PassRecord
 
 
 def parse_report(value: object) -> JobReport:
@@ -189,22 +201,22 @@ def find_total(report: JobReport) -> int:
     return report.more.totals.bytes or last or (predicted.bytes_total if predicted else 0)
 
 
-def find_passes(report: JobReport) -> list[JobPass]:
-    """Return the transfers of a job in their order, each with a name."""
-    phases = report.state.phases
-    predicted = phases.preflight.predicted if phases.preflight else None
-    passes = phases.sync.passes if phases.sync else []
-    found = [
-        ("preflight (predicted)", predicted),
-        ("first copy", phases.seed),
-        *((f"pass {number} of {len(passes)}", one) for number, one in enumerate(passes, 1)),
-        ("rehearsal", phases.rehearsal.cutover if phases.rehearsal else None),
-        ("final pass", phases.cutover),
-    ]
-    return [JobPass(name, one) for name, one in found if one is not None]
+def find_passes(state: MigrationState) -> list[JobPass]:
+    """Return the transfers of all runs of a job in their order, each with a name."""
+    return [JobPass(_name_pass(one), one) for one in history_of(state).passes]
 
 
-def count_changed(one: TransferSummary) -> int:
+def find_prediction(state: MigrationState) -> list[JobPass]:
+    """Return what the preflight predicted, if it did."""
+    predicted = state.phases.preflight.predicted if state.phases.preflight else None
+    return [JobPass("preflight (predicted)", make_record_of_pass(PassKind.SEED, predicted))] if predicted else []
+
+
+def _name_pass(one: PassRecord) -> str:
+    return f"{_NAMES.get(one.kind, f'pass {one.number}')}{' (failed)' if one.failed else ''}"
+
+
+def count_changed(one: PassRecord) -> int:
     return min(one.files_created + one.files_updated + one.attributes_changed, one.files_total)
 
 

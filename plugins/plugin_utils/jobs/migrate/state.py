@@ -196,6 +196,50 @@ class SyncResult:
     at: str = ""
 
 
+class PassKind(Enum):
+    """The phase that made a transfer."""
+
+    SEED = "seed"
+    SYNC = "sync"
+    REHEARSAL = "rehearsal"
+    CUTOVER = "cutover"
+
+
+@dataclass
+class PassRecord:
+    """A transfer as reports list it. The fields that ``TransferSummary`` has mean the same there."""
+
+    kind: PassKind
+    at: str = ""
+    number: int = 1  # among those of its kind
+    run: str = field(default="", metadata=SPARSE)  # when the run began that made it; the version before did not say
+    failed: bool = field(default=False, metadata=SPARSE)  # the trees differed, or files changed meanwhile
+    method: str = ""
+    encrypted: bool | None = None
+    files_total: int = 0
+    files_created: int = field(default=0, metadata=SPARSE)
+    files_updated: int = field(default=0, metadata=SPARSE)
+    files_deleted: int = field(default=0, metadata=SPARSE)
+    attributes_changed: int = field(default=0, metadata=SPARSE)
+    bytes_total: int = 0
+    bytes_apparent: int = 0
+    bytes_sent: int = field(default=0, metadata=SPARSE)
+    duration: float = 0.0
+    throughput: float | None = None
+    deleted: list[str] = field(default_factory=list, metadata=SPARSE)
+    changed_meanwhile: ChangedMeanwhile = field(default_factory=ChangedMeanwhile, metadata=SPARSE)
+
+
+@dataclass
+class PassHistory:
+    """The transfers of all runs since the first copy, with the sums of all; see ``history``."""
+
+    passes: list[PassRecord] = field(default_factory=list)  # the first copy and the newest ones, in their order
+    count: int = 0
+    bytes_sent: int = 0
+    files_deleted: int = 0
+
+
 @dataclass
 class Rehearsal:
     """A cutover that put the source back in service."""
@@ -332,6 +376,7 @@ class MigrationState:
     begun_again: str = field(default="", metadata=SPARSE)
     rates: MeasuredRates | None = None
     cutover_forecast: CutoverForecast | None = None  # of the last cutover
+    history: PassHistory | None = None  # versions before 0.3.0 kept none
     samples: list[ProgressSample] = field(default_factory=list, metadata=SPARSE)  # at most MOST_SAMPLES
     kept: bool = field(default=False, metadata=SPARSE)  # the destination has a record; a run notices if it is gone
 
@@ -374,7 +419,7 @@ class MigrationState:
 
     @property
     def passes(self) -> list[TransferSummary]:
-        """The transfers that were made, in their order."""
+        """The first copy, the delta passes of the last run that made some, and the final pass."""
         phases = self.phases
         made = [phases.seed, *(phases.sync.passes if phases.sync else []), phases.cutover]
         return [one for one in made if one is not None]

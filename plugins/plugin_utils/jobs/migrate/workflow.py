@@ -44,6 +44,7 @@ from .state import (
     SWITCH_FAILED,
     Downtime,
     JobFailure,
+    PassKind,
     PreflightResult,
     Rehearsal,
     Seeding,
@@ -156,7 +157,7 @@ class MigrationWorkflow(JobRun):
         if self._predicts and not any(probe.problems for probe in probes.values()):
             try:
                 self.activity = Activity("reading", "preflight, reading")
-                self._predicted = yield from self._transfer(check=True)
+                self._predicted = yield from self._predict()
             except JobStopped as stopped:
                 unpredicted.append(str(stopped))
         is_seeded, may_delete = self.state.is_seeded, self._deletes_freely
@@ -202,7 +203,7 @@ class MigrationWorkflow(JobRun):
             limit = None if self._deletes_freely else 0
             self.activity = Activity(Step.SEED.value, "first copy")
             try:
-                summary = yield from self._transfer(limit=limit, tolerates=_IN_SERVICE, collect=has_begun)
+                summary = yield from self._transfer(PassKind.SEED, limit, tolerates=_IN_SERVICE, collect=has_begun)
             except JobStopped as stopped:
                 if limit is None or "max_delete" not in str(stopped):
                     raise
@@ -224,7 +225,7 @@ class MigrationWorkflow(JobRun):
         while not is_up_to_date() and len(passes) < most:
             number = len(passes) + 1
             self.activity = Activity(f"pass {number}/{most}", f"pass {number} of at most {most}")
-            passes.append((yield from self._transfer(tolerates=_IN_SERVICE)))
+            passes.append((yield from self._transfer(PassKind.SYNC, tolerates=_IN_SERVICE)))
         self.state.phases.sync = SyncResult(passes, self._services.now())
         if Step.CUTOVER in self._decide().steps and not is_up_to_date():
             raise JobStopped(
