@@ -44,16 +44,19 @@ _MOST_ROWS = 100  # of hooks and differences of a job
 
 def job_blocks(report: JobReport, with_notices: bool = True) -> list[PageBlock]:
     state, more = report.state, report.more
-    identity, run = state.identity, state.run
+    identity, run = state.identity, state.last_work
     last = state.passes[-1] if state.passes else more.predicted
     facts = [
         Fact("From", tell_end(identity.src_host, identity.src)),
         Fact("To", tell_end(identity.dest_host, identity.dest)),
-        Fact("Last run", shown_time(run.at), f"by {run.by}, up to phase {run.phase}"),
+        Fact("Last run", shown_time(run.at), f"by {run.by}, up to phase {run.phase}{_tell_idle_run(state)}"),
         Fact("Method", last.method if last else "not known yet", last.method_reason if last else ""),
         Fact("Encrypted", {True: "yes", False: "no", None: "not known"}[last.encrypted if last else None]),
         Fact("Next", more.next),
     ]
+    if state.switch is not None and state.switch.done:
+        by = f"by {state.switch.by}" if state.switch.by else ""
+        facts.append(Fact("Switched over", shown_time(state.switch.at), by))
     if state.stopped and state.stopped_at:
         since = f"{identity.src_host} is stopped since {shown_time(state.stopped_at)}"
         facts.append(Fact("Downtime", since, tone=Tone.BAD))
@@ -80,6 +83,12 @@ def job_blocks(report: JobReport, with_notices: bool = True) -> list[PageBlock]:
     blocks += proof_blocks(compared) if compared else [FactList([Fact("Comparison", "not made yet")])]
     blocks += _deletions(history_of(state))
     return [*blocks, *_owners(last)]
+
+
+def _tell_idle_run(state: MigrationState) -> str:
+    """Return what to tell of the last run if it had nothing to do."""
+    run = state.run
+    return f"; the run of {run.by} on {shown_time(run.at)} had nothing to do" if run.at > state.last_work.at else ""
 
 
 def _pass_tables(state: MigrationState) -> list[Table]:

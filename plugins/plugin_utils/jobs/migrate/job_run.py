@@ -231,6 +231,8 @@ class JobRun:
             begin_switch(state, now())
         if options.reset:
             state.begun_again = now()
+        if state.run.at:
+            state.worked = state.last_work
         state.run = RunInfo(
             at=now(),
             by=options.started_by,

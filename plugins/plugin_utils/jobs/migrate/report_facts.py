@@ -277,9 +277,22 @@ def make_headline(
         Fact("Ended", shown_time(end) or "not begun"),
         _downtime_fact(units),
         _verified_fact(moved),
-        Fact("Run by", run.by or "not known", f"up to phase {run.phase}" if run.phase else ""),
+        _run_fact(reports, run),
         attention_fact(attention, any(one.state.failure for one in reports)),
     ]
+
+
+def _run_fact(reports: Sequence[JobReport], run: RunFacts) -> Fact:
+    """Return who made the last run that had something to do, and who switched over, if that was another run."""
+    works = [one.state.last_work for one in reports if one.state.last_work.at]
+    last = max(works, key=lambda one: one.at, default=None)
+    by, phase = (last.by, last.phase) if last else (run.by, run.phase)
+    switches = [one.state.switch for one in reports if one.state.switch is not None and one.state.switch.done]
+    others = sorted({one.by for one in switches if one.by} - {by})
+    notes = [f"up to phase {phase}"] if phase else []
+    return Fact(
+        "Run by", by or "not known", "; ".join([*notes, *([f"switched over by {list_some(others)}"] if others else [])])
+    )
 
 
 def _downtime_fact(units: Sequence[Downtimes]) -> Fact:

@@ -300,6 +300,15 @@ class RunInfo:
 
 
 @dataclass
+class WorkingRun:
+    """A run that had something to do for a job."""
+
+    at: str = ""  # when it began
+    by: str = ""
+    phase: str = ""
+
+
+@dataclass
 class Downtime:
     """A time in which neither host served."""
 
@@ -367,6 +376,7 @@ class MigrationState:
     switch: Switch | None = field(default=None, metadata=EMPTY)
     failure: JobFailure | None = field(default=None, metadata=EMPTY)
     run: RunInfo = field(default_factory=RunInfo)
+    worked: WorkingRun | None = None  # the last one; versions before 0.3.0 did not say
     seeding: Seeding | None = None
     hook: HookRun | None = None  # that runs
     hooks: list[HookRun] = field(default_factory=list)
@@ -416,6 +426,11 @@ class MigrationState:
     def is_back(self) -> bool:
         """Whether the job goes back."""
         return self.identity.dest.endswith(BACK)
+
+    @property
+    def last_work(self) -> WorkingRun:
+        """The last run that had something to do."""
+        return self.worked or WorkingRun(self.run.at, self.run.by, self.run.phase)
 
     @property
     def passes(self) -> list[TransferSummary]:

@@ -52,6 +52,7 @@ from .state import (
     Switch,
     SyncResult,
     TransferSummary,
+    WorkingRun,
     finds_nothing_to_do,
 )
 from .verify import tell_differences
@@ -116,6 +117,7 @@ class MigrationWorkflow(JobRun):
                 return True
             self.step = Step.CUTOVER if step is Step.REHEARSE else step  # of which a rehearsal is a part, for people
             self.state.run.step = self.step.value
+            self.state.worked = WorkingRun(self.state.run.at, self.state.run.by, self.state.run.phase)
             self._reach()
             yield from steps[step]()
             self._mark_done(step.value)
