@@ -175,7 +175,7 @@ def downtime_charts(unit: Downtimes) -> list[Timeline]:
         return []
     took = format_duration(max(span.end for span in spans) - spans[0].begin)
     summary = f"{counted(len(spans), 'step', 'steps')} in {took}, from {spans[0].label} to {spans[-1].label}."
-    return [Timeline(f"Downtime of {unit.name}", summary, spans)]
+    return [Timeline(f"{'Cutover' if unit.unmeasured else 'Downtime'} of {unit.name}", summary, spans)]
 
 
 def _hook_span(hook: HookRun, before: str) -> Span:

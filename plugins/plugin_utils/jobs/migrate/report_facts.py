@@ -96,6 +96,7 @@ class Downtimes(NamedTuple):
     begin: str
     end: str
     is_rehearsal: bool
+    unmeasured: str = ""  # why nothing is known of the downtime of a switch
 
 
 class JobStanding(NamedTuple):
@@ -237,10 +238,19 @@ def _downtime_of(name: str, reports: Sequence[JobReport]) -> Downtimes:
     ended = [kept for one in reports if (kept := _last_downtime(one)) is not None]
     real = [one for one in ended if not one.rehearsal] or ended
     if not real:
-        return Downtimes(name, reports, expected, 0.0, "", "", False)
+        return Downtimes(name, reports, expected, 0.0, "", "", False, _why_unmeasured([one.state for one in reports]))
     begin, end = min(one.since for one in real), max(one.to for one in real)
     seconds = float((seconds_of(end) or 0) - (seconds_of(begin) or 0))
     return Downtimes(name, reports, expected, max(0.0, seconds), begin, end, bool(real[-1].rehearsal))
+
+
+def _why_unmeasured(states: Sequence[MigrationState]) -> str:
+    """Return why no downtime of a switch was measured; empty if jobs were not switched over."""
+    switches = [one.switch for one in states if one.switch is not None and one.switch.done]
+    if len(switches) < len(states):
+        return ""
+    ran = any(one.hooks for one in states) or any(one.steps for one in switches)
+    return "no hook stopped the source" if ran else "no hook stopped or started anything"
 
 
 def _last_downtime(report: JobReport) -> Downtime | None:
@@ -297,7 +307,7 @@ def _run_fact(reports: Sequence[JobReport], run: RunFacts) -> Fact:
 
 def _downtime_fact(units: Sequence[Downtimes]) -> Fact:
     real = [one for one in units if one.real and not one.is_rehearsal]
-    expected = [one for one in units if one.expected]
+    expected = [one for one in units if one.expected and not one.unmeasured]
     if real:
         longest = max(real, key=lambda one: one.real)
         shown = [f"{one.name} {format_duration(one.real)}" for one in sorted(real, key=lambda one: -one.real)]
@@ -308,6 +318,9 @@ def _downtime_fact(units: Sequence[Downtimes]) -> Fact:
             f"{one.name} {format_duration(one.expected)}" for one in sorted(expected, key=lambda one: -one.expected)
         ]
         return Fact("Downtime to expect", f"about {format_duration(longest.expected)}", list_some(shown))
+    unmeasured = sorted({one.unmeasured for one in units if one.unmeasured})
+    if unmeasured:
+        return Fact("Downtime", "not measured", "; ".join(unmeasured))
     return Fact("Downtime", "none yet", "how long it will be is not known yet")
 
 

@@ -142,6 +142,28 @@ def test_a_cutover_that_failed_has_no_downtime(switched, rehearsal, downtime):
     assert (unit.real, unit.begin) == downtime
 
 
+@pytest.mark.parametrize(
+    ("hooks", "steps", "why"),
+    [
+        (slice(0), 0, "no hook stopped or started anything"),
+        (slice(1, 2), 1, "no hook stopped the source"),
+        (slice(0), 1, "no hook stopped the source"),
+    ],
+)  # fmt: skip
+def test_the_downtime_of_a_switch_without_hooks_was_not_measured(hooks, steps, why):
+    report = job_report(1)
+    report.update(downtimes=[], hooks=report["hooks"][hooks], quiesced_at="")
+    report["switch"]["steps"] = steps
+    page = overview([report])
+    (fact,) = [one for one in page.facts if one.label.startswith("Downtime")]
+    assert (fact.label, fact.value, fact.note) == ("Downtime", "not measured", why)
+    assert rows(page)["web-001"][-1] == "not measured" and "not yet" not in plain(page)
+    assert plain(page).count(f"not measured {why}") >= 2
+    assert [one.title for one in blocks_of(page, Timeline)] == ["Cutover of web-001"]
+    report["switch"] = {}
+    assert "not measured" not in plain(overview([report]))
+
+
 def test_what_was_left_is_drawn_with_a_forecast_where_a_pass_is_not_over():
     (left,) = [one for one in blocks_of(overview([job_report(2, "copying")]), LineChart) if one.title == "Bytes left"]
     assert [curve.name for curve in left.curves] == ["left", "forecast"] and left.curves[1].parts[0][-1].value == 0
