@@ -38,11 +38,6 @@ def with_transfer(state: MigrationState, kind: PassKind, made: TransferSummary, 
     return _with_record(history_of(state), replace(record, run=state.run.at, failed=failed))
 
 
-def sent_by_run(state: MigrationState) -> list[int]:
-    """Return the bytes that each transfer of the current run sent, as far as they are kept."""
-    return [one.bytes_sent for one in history_of(state).passes if one.run and one.run == state.run.at]
-
-
 def make_record_of_pass(kind: PassKind, made: TransferSummary) -> PassRecord:
     return PassRecord(kind, **{name: getattr(made, name) for name in _SHARED})
 

@@ -22,6 +22,7 @@ from .samples import ProgressSample
 # The lists of hooks: keys of a job, and role variables for all jobs.
 BEFORE, AFTER, FAILED, SWITCH_FAILED = HOOKS = ("before_cutover", "after_cutover", "cutover_failed", "switch_failed")
 BACK = ".from-new"  # ends the names of jobs that go back, and of the folders that they go to
+SERVED_BY_NEW, SERVED_BY_OLD = "the new host", "the old host again"  # after a downtime
 _MOST_DIFFERENCES = 20  # that are kept
 _COUNTS = ("files_created", "files_updated", "files_deleted", "attributes_changed", "vanished", "errors_total")
 

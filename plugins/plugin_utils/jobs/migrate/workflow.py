@@ -41,6 +41,8 @@ from .state import (
     BEFORE,
     FAILED,
     HOOKS,
+    SERVED_BY_NEW,
+    SERVED_BY_OLD,
     SWITCH_FAILED,
     Downtime,
     JobFailure,
@@ -290,7 +292,7 @@ class MigrationWorkflow(JobRun):
         for hook in hooks.left:
             yield from self._run_hook(AFTER, hook)
         now = self._services.now()
-        self._end_downtime(now, "the new host")
+        self._end_downtime(now, SERVED_BY_NEW)
         state.switch.done, state.switch.at, state.switch.by = True, now, state.run.by
         state.stopped = False
         self._is_unkept = True
@@ -362,7 +364,7 @@ class MigrationWorkflow(JobRun):
             yield Barrier(self.group, lambda waiting: dict.fromkeys(waiting, ""))
         still = self._find_unrevived()
         if has_hooks and not still:
-            self._end_downtime(now, "the old host again")
+            self._end_downtime(now, SERVED_BY_OLD)
         self.state.stopped = bool(still) or not has_hooks
         if not (has_hooks and still):
             return ""
