@@ -259,7 +259,7 @@ def test_step_by_step(hosts: Testbed, migration: Migration) -> None:
     assert f"| 4.0 MiB {entries} entries | 4.0 MiB (predicted) | 0 (predicted) |" in overview, overview
     predicted = migration.report()["phases"]["preflight"]["predicted"]
     assert list(migration.report()["phases"]) == ["preflight"]
-    assert "migrate_phase=seed" in migration.report()["next"]
+    assert "migrate_phase=sync" in migration.report()["next"]
 
     migration.run(migrate_phase="seed")
     seed = migration.report()["phases"]["seed"]

@@ -64,7 +64,10 @@ def advice(state: MigrationState) -> str:
             "switches over)",
         ),
         (state.phases.seed, "The first copy is there. To bring it up to date: -e migrate_phase=sync"),
-        (state.phases.preflight, "No problems were found. To make the first copy: -e migrate_phase=seed"),
+        (
+            state.phases.preflight,
+            "No problems were found. To copy, and to bring the copy up to date: -e migrate_phase=sync",
+        ),
     ):
         if made is not None:
             return f"{words}. {source} still serves."
