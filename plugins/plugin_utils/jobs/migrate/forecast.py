@@ -19,7 +19,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted impor
 
 from ...benchmark.measurement import BenchmarkResult, DiskMeasurement
 from ...benchmark.recommend import OF_COMPARISON, OF_PASS, asked_seconds
-from ...common.units import format_bytes, format_duration, seconds_of
+from ...common.units import format_bytes, format_duration, format_entries, seconds_of
 from .state import ComparisonResult, MeasuredRates, MigrationState, TransferSummary
 
 UNKNOWN = "not known yet"
@@ -143,7 +143,7 @@ def _forecast_pass(state: MigrationState, rates: MeasuredRates, known: Benchmark
     ):
         if rate:
             took = asked + seed.files_total / rate
-            return StepForecast(took, f"{_entries(seed.files_total)} at {rate:,.0f} a second, {source}")
+            return StepForecast(took, f"{format_entries(seed.files_total)} at {rate:,.0f} a second, {source}")
     if seed.duration <= _SHORT_COPY:
         return StepForecast(seed.duration, "no longer than the first copy")
     return StepForecast(None, "no pass was made after the first copy")
@@ -163,7 +163,7 @@ def _forecast_comparison(state: MigrationState, rates: MeasuredRates, known: Ben
         )
         for rate, asked, source in entries:
             if rate:
-                told = f"{_entries(last.files_total)} at {rate:,.0f} a second, {source}"
+                told = f"{format_entries(last.files_total)} at {rate:,.0f} a second, {source}"
                 return StepForecast(asked + last.files_total / rate, told)
         return StepForecast(None, "no rate of looking at entries was measured")
     size = max(last.bytes_apparent, last.bytes_total)
@@ -219,10 +219,6 @@ def forecast_downtime(
 def _tell_steps(job: JobForecast) -> str:
     steps = [("the final pass", job.copy), ("the comparison", job.compare)]
     return ", ".join(f"{name} {format_duration(one.seconds)} ({one.why})" for name, one in steps if one.seconds)
-
-
-def _entries(number: int) -> str:
-    return f"{number:,} {'entry' if number == 1 else 'entries'}"
 
 
 def _made(seconds: float, why: str, with_hooks: bool = False) -> Forecast:

@@ -36,6 +36,7 @@ from .report_facts import (
     find_prediction,
     tell_comparison,
     tell_end,
+    tell_same,
 )
 from .state import ComparisonResult, MigrationState, PassHistory, TransferSummary
 
@@ -164,7 +165,7 @@ def _hook_table(hooks: Sequence[HookRun]) -> Table:
 def proof_blocks(found: ComparisonResult) -> list[PageBlock]:
     """Return a comparison of both trees: what was counted on both sides, and the first differences."""
     verdict = (
-        f"{found.source.entries:,} of {found.source.entries:,} entries are the same"
+        f"{found.source.entries:,} of {tell_same(found.source.entries)}"
         if found.identical
         else f"the trees differ in {counted(found.differences_total, 'place', 'places')}"
     )

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
-from ...common.units import both_times, format_bytes, format_duration, seconds_of
+from ...common.units import both_times, format_bytes, format_duration, format_entries, seconds_of
 from ...report.charts import thin
 from ...report.model import (
     Bar,
@@ -138,20 +138,18 @@ def sum_over_time(lines: Mapping[str, Sequence[Point]], most: int = 200) -> list
 
 
 def changed_charts(state: MigrationState) -> list[BarChart]:
-    """Return how much each of the newest passes sent: it converges if each sends less than the one before."""
+    """Return how much each of the newest passes sent: it converges if none sends more than the one before."""
     made = find_passes(state)[-_MOST_BARS:]
     if len(made) < 2:
         return []
     sent = [one.made.bytes_sent for one in made]
     converges = all(after <= before for before, after in zip(sent, sent[1:]))
-    summary = (
-        "Each pass sends less than the one before." if converges else "Not each pass sends less than the one before."
-    )
+    summary = "No pass sends more than the one before." if converges else "Some passes send more than the one before."
     bars = [
         Bar(
             one.name,
             one.made.bytes_sent,
-            f"{count_changed(one.made):,} entries changed, {one.made.files_deleted:,} deleted, "
+            f"{format_entries(count_changed(one.made))} changed, {one.made.files_deleted:,} deleted, "
             f"{format_duration(one.made.duration)}",
         )
         for one in made

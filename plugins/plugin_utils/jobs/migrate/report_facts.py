@@ -14,7 +14,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted impor
 
 from ...common.host_text import one_line
 from ...common.typed_json import EMPTY, parse_dataclass
-from ...common.units import format_bytes, format_duration, seconds_of, shown_time
+from ...common.units import format_bytes, format_duration, format_entries, seconds_of, shown_time
 from ...report.model import (
     Fact,
     Notice,
@@ -279,7 +279,7 @@ def make_headline(
     return [
         Fact(
             "What moved",
-            f"{format_bytes(size)} in {entries:,} entries",
+            f"{format_bytes(size)} in {format_entries(entries)}",
             f"{counted(len(moved), 'job', 'jobs')}, from {name_some(ends[0])} to {name_some(ends[1])}; "
             f"{format_bytes(sent)} sent",
         ),
@@ -329,11 +329,11 @@ def _verified_fact(reports: Sequence[JobReport]) -> Fact:
     how = sorted({tell_comparison(one) for one in found})
     entries = sum(one.source.entries for one in found)
     if not found:
-        return Fact("Verified", f"0 of {len(reports)} jobs", "the trees were not compared yet")
+        return Fact("Verified", f"0 of {counted(len(reports), 'job', 'jobs')}", "the trees were not compared yet")
     return Fact(
         "Verified",
         f"{len(found)} of {counted(len(reports), 'job', 'jobs')}",
-        f"{', '.join(how)}; {entries:,} of {entries:,} entries are the same",
+        f"{', '.join(how)}; {entries:,} of {tell_same(entries)}",
         Tone.GOOD if len(found) == len(reports) else Tone.PLAIN,
     )
 
@@ -342,6 +342,10 @@ def tell_comparison(found: ComparisonResult) -> str:
     return (
         f"by content ({found.algorithm}) and attributes" if found.compared == "checksum" else "by size and attributes"
     )
+
+
+def tell_same(entries: int) -> str:
+    return f"{format_entries(entries)} {'is' if entries == 1 else 'are'} the same"
 
 
 def _period(reports: Iterable[JobReport]) -> tuple[str, str]:

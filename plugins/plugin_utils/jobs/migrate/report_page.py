@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
-from ...common.units import format_bytes, format_duration, format_size, shown_time
+from ...common.units import format_bytes, format_duration, format_entries, format_size, shown_time
 from ...report.model import (
     Cell,
     ChartRow,
@@ -123,7 +123,7 @@ def _job_table(reports: Sequence[JobReport]) -> Table:
         Cell(f"{sum(one.state.failure is not None for one in reports)} stopped"),
         Cell(""),
         Cell(format_bytes(left)),
-        Cell(format_bytes(sum(one.bytes for one in totals)), note=f"{sum(one.entries for one in totals):,} entries"),
+        Cell(format_bytes(sum(one.bytes for one in totals)), note=format_entries(sum(one.entries for one in totals))),
         Cell(format_bytes(sum(one.bytes_sent for one in totals))),
         Cell(f"{sum(one.files_deleted for one in totals):,}"),
         Cell(f"{sum(one.state.is_compared for one in moved)} of {len(moved)}"),
@@ -155,7 +155,7 @@ def _job_row(report: JobReport) -> Sequence[Cell]:
         Cell(standing.word, standing.tone, cut),
         Cell(f"{_floor_percent(share)} %", share=share) if share is not None else Cell("not known"),
         Cell(format_bytes(left), note=time_left(report, left)) if left is not None else Cell("not known"),
-        Cell(format_size(totals.bytes, totals.bytes_apparent), note=f"{totals.entries:,} entries"),
+        Cell(format_size(totals.bytes, totals.bytes_apparent), note=format_entries(totals.entries)),
         Cell(f"{format_bytes(totals.bytes_sent)}{predicted}"),
         Cell(f"{totals.files_deleted:,}{predicted}", Tone.CAUTION if totals.files_deleted else Tone.PLAIN),
         compared,

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
-
-from ...common.units import format_bytes, format_size
+from ...common.units import format_bytes, format_entries, format_size
 from .state import SERVED_BY_NEW
 
 _MOST_DOWNTIMES = 3  # in a line
@@ -27,7 +25,7 @@ def render_summary(report: Mapping[str, Any]) -> list[str]:
     if report["deletions"]:
         lines.append(f"DELETIONS: {report['deletions']}")
     if predicted:
-        deleted = entries_text(predicted["files_deleted"])
+        deleted = format_entries(predicted["files_deleted"])
         sent = f"would send {format_bytes(predicted['bytes_sent'])} and delete {deleted}"
         lines.append(f"{_amount(predicted)}; {sent} ({_method(predicted)})")
     if made:
@@ -37,7 +35,7 @@ def render_summary(report: Mapping[str, Any]) -> list[str]:
         lines.append(f"slowest part: {slow}")
     if compared:
         how, entries = "content" if compared["compared"] == "checksum" else "size", compared["dest"]["entries"]
-        lines.append(f"compared: the trees are the same, by {how} and attributes, {entries} entries")
+        lines.append(f"compared: the trees are the same, by {how} and attributes, {format_entries(entries)}")
     if report["downtimes"]:
         lines.append(f"downtime: {_downtimes(report)}{_foreseen(report)}")
     if report["forecast"]:
@@ -100,7 +98,7 @@ def _occasion(downtime: Mapping[str, Any]) -> str:
 
 
 def _amount(one: Mapping[str, Any]) -> str:
-    return f"{one['files_total']} entries, {_size(one)}"
+    return f"{format_entries(one['files_total'])}, {_size(one)}"
 
 
 def _size(one: Mapping[str, Any]) -> str:

@@ -28,6 +28,8 @@ from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import Any
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
+
 from ...fleet.console import Activity
 from ...fleet.scheduler import Barrier, Workflow
 from ..workflow import JobStopped, retry, stop_alone
@@ -232,8 +234,9 @@ class MigrationWorkflow(JobRun):
             passes.append((yield from self._transfer(PassKind.SYNC, tolerates=_IN_SERVICE)))
         self.state.phases.sync = SyncResult(passes, self._services.now())
         if Step.CUTOVER in self._decide().steps and not is_up_to_date():
+            made = counted(len(passes), "pass", "passes")
             raise JobStopped(
-                f"after {len(passes)} passes the last one still took {passes[-1].duration:.0f} s, and "
+                f"after {made} the last one still took {passes[-1].duration:.0f} s, and "
                 f"migrate_sync_short_enough is {options.sync_short_enough:g} s. The final pass would keep the source "
                 "stopped for about that long. Run again when less changes, or raise migrate_sync_short_enough"
             )

@@ -44,7 +44,7 @@ MADE = {"switch": {"done": True, "steps": 2}}
         (
             {**FAILED, **BEGUN, "quiesced": True},
             [
-                "1 of its steps",
+                "1 of its steps is done",
                 "old is stopped",
                 "migrate_phase=cutover",
                 "migrate_reset=true",

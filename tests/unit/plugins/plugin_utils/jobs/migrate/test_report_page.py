@@ -219,7 +219,18 @@ def test_a_job_has_its_passes_hooks_proof_owners_and_differences():
     assert "old1.example is stopped since 2026-09-22 15:14:20 UTC" in text
     proven = plain(make_job_page(parse_report(job_report(1)), RUN))
     assert "✓ 163,850 of 163,850 entries are the same" in proven and "then served by the new host" in proven
-    assert "Each pass sends less than the one before." in proven
+    assert "No pass sends more than the one before." in proven
+
+
+def test_one_entry_is_told_in_the_singular():
+    report = job_report(1)
+    report["totals"]["entries"] = 1
+    report["phases"]["verify"]["source"]["entries"] = report["phases"]["verify"]["dest"]["entries"] = 1
+    report["phases"]["cutover"].update(files_created=0, files_updated=1, attributes_changed=0, files_total=1)
+    text = plain(overview([report]))
+    assert "1 of 1 entry is the same" in text and "1 entry changed" in text and "1 entries" not in text
+    report["phases"]["verify"] = {}
+    assert "0 of 1 job the trees were not compared yet" in plain(overview([report]))
 
 
 def test_attempts_of_a_hook_are_counted():

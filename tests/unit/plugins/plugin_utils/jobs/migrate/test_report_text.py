@@ -30,8 +30,8 @@ TOTALS = {"entries": 1000, "bytes": 3 << 30, "bytes_apparent": 5 << 30, "bytes_s
 
 
 LINES = """web: old:/srv/a|b to new:/srv/`b`
-1000 entries, 3.0 GiB; sent 8.0 KiB in 2 passes, 2.0 GiB in all runs so far (method stream, not encrypted)
-compared: the trees are the same, by content and attributes, 1000 entries
+1,000 entries, 3.0 GiB; sent 8.0 KiB in 2 passes, 2.0 GiB in all runs so far (method stream, not encrypted)
+compared: the trees are the same, by content and attributes, 1,000 entries
 downtime: 1 min in a rehearsal, 4 min at the switch
 warning: x[31m <b>
 next: Go on.
@@ -39,13 +39,13 @@ next: Go on.
 
 LINES_BEFORE = """mail: old:/srv/a|b to new:/srv/`b`
 DELETIONS: would delete 5 <entries>
-1000 entries, 3.0 GiB (5.0 GiB with holes); would send 2.0 GiB and delete 5 entries (method stream)
+1,000 entries, 3.0 GiB (5.0 GiB with holes); would send 2.0 GiB and delete 5 entries (method stream)
 warning: no ACLs
 next: Go on.
 """
 
 LINES_STOPPED = """db: old:/srv/a|b to new:/srv/`b`
-1000 entries, 3.0 GiB (5.0 GiB with holes); sent 2.0 GiB (method stream)
+1,000 entries, 3.0 GiB (5.0 GiB with holes); sent 2.0 GiB (method stream)
 downtime to expect: about 1 min 40 s: the final pass 1 min 40 s (as long as the last pass)
 stopped in phase cutover: no <room> on new
 next: Go on.

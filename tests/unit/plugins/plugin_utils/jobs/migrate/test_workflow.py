@@ -85,6 +85,9 @@ def test_no_cutover_where_all_passes_are_long(world: World):
     world.transfers = [result(), *[result(duration=900.0)] * 4]
     ran = world.run(phase=Phase.CUTOVER)
     assert ran.result.failure and ran.result.failure.phase == "sync" and "after 3 passes" in ran.result.failure.reason
+    world.transfers = [result(duration=900.0)]
+    ran = world.run(phase=Phase.CUTOVER, sync_max_passes=1)
+    assert ran.result.failure and "after 1 pass the last one" in ran.result.failure.reason
 
 
 def test_what_has_a_file_of_tasks_is_left_to_a_later_call_and_its_report(world: World):
