@@ -42,6 +42,11 @@ def format_size(total: int, apparent: int) -> str:
     return f"{format_bytes(total)} ({format_bytes(apparent)} with holes)" if apparent > total else format_bytes(total)
 
 
+def format_entries(number: int) -> str:
+    """Return a number of entries for a report: ``1 entry``, ``3,365 entries``."""
+    return f"{number:,} {'entry' if number == 1 else 'entries'}"
+
+
 def format_duration(seconds: float) -> str:
     """Return how long something took in two units at most: ``4.2 s``, ``10 min 5 s``, ``3 h 20 min``, ``2 d 4 h``."""
     whole = round(seconds)

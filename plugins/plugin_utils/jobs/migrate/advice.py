@@ -40,8 +40,9 @@ def advice(state: MigrationState) -> str:
         return "The switch was made, and the trees were not compared. To do it now: -e migrate_phase=verify."
     if stage is Stage.SWITCHING:
         steps = state.switch.steps if state.switch else 0
+        done = f"{steps} of its steps {'is' if steps == 1 else 'are'} done"
         return (
-            f"The switch has begun ({steps} of its steps are done), and {source} is stopped. Fix what failed, then "
+            f"The switch has begun ({done}), and {source} is stopped. Fix what failed, then "
             "continue the switch: -e migrate_phase=cutover. To go back instead, undo these steps and start "
             f"{source} by hand, then begin again with {begin_again(members_of(state))}."
         )
@@ -64,7 +65,10 @@ def advice(state: MigrationState) -> str:
             "switches over)",
         ),
         (state.phases.seed, "The first copy is there. To bring it up to date: -e migrate_phase=sync"),
-        (state.phases.preflight, "No problems were found. To make the first copy: -e migrate_phase=seed"),
+        (
+            state.phases.preflight,
+            "No problems were found. To copy, and to bring the copy up to date: -e migrate_phase=sync",
+        ),
     ):
         if made is not None:
             return f"{words}. {source} still serves."

@@ -15,14 +15,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypedDict
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted, entries_text
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
 from ...benchmark.measurement import BenchmarkResult, DiskMeasurement
 from ...benchmark.recommend import OF_COMPARISON, OF_PASS, asked_seconds
-from ...common.units import format_bytes, format_duration, seconds_of
+from ...common.units import format_bytes, format_duration, format_entries, seconds_of
 from .state import ComparisonResult, MeasuredRates, MigrationState, TransferSummary
 
 UNKNOWN = "not known yet"
+_WITHOUT_HOOKS = "hooks come on top"
 _SHORT_COPY = 300.0  # seconds of a first copy that counts as a pass
 _LARGE = 2**30  # bytes of contents, of which the rate counts whatever share of the tree they are
 _FEW = 2**26  # bytes of contents in a pass whose time is that of looking at entries
@@ -56,7 +57,7 @@ def rates_of(benchmark: BenchmarkResult | None) -> BenchmarkRates | None:
 
 
 class StepForecast(NamedTuple):
-    """How long one step takes; None: not known."""
+    """How long one step takes; None: not known. ``why`` says how that is known, or why not."""
 
     seconds: float | None
     why: str
@@ -133,7 +134,7 @@ def _forecast_pass(state: MigrationState, rates: MeasuredRates, known: Benchmark
     passes, seed = state.phases.sync.passes if state.phases.sync else [], state.phases.seed
     if passes:
         took = passes[-1].duration
-        return StepForecast(took, f"as long as the last pass took ({format_duration(took)})")
+        return StepForecast(took, "as long as the last pass")
     if seed is None:
         return StepForecast(None, "no copy was made")
     for rate, asked, source in (
@@ -142,9 +143,9 @@ def _forecast_pass(state: MigrationState, rates: MeasuredRates, known: Benchmark
     ):
         if rate:
             took = asked + seed.files_total / rate
-            return StepForecast(took, f"{entries_text(seed.files_total)} at {rate:,.0f} a second, {source}")
+            return StepForecast(took, f"{format_entries(seed.files_total)} at {rate:,.0f} a second, {source}")
     if seed.duration <= _SHORT_COPY:
-        return StepForecast(seed.duration, f"no longer than the first copy took ({format_duration(seed.duration)})")
+        return StepForecast(seed.duration, "no longer than the first copy")
     return StepForecast(None, "no pass was made after the first copy")
 
 
@@ -162,7 +163,7 @@ def _forecast_comparison(state: MigrationState, rates: MeasuredRates, known: Ben
         )
         for rate, asked, source in entries:
             if rate:
-                told = f"a comparison of {entries_text(last.files_total)} at {rate:,.0f} a second, {source}"
+                told = f"{format_entries(last.files_total)} at {rate:,.0f} a second, {source}"
                 return StepForecast(asked + last.files_total / rate, told)
         return StepForecast(None, "no rate of looking at entries was measured")
     size = max(last.bytes_apparent, last.bytes_total)
@@ -173,7 +174,7 @@ def _forecast_comparison(state: MigrationState, rates: MeasuredRates, known: Ben
     )
     for rate, asked, source in contents:
         if rate:
-            told = f"a comparison of {format_bytes(size)} at {format_bytes(rate)}/s, {source}"
+            told = f"{format_bytes(size)} at {format_bytes(rate)}/s, {source}"
             return StepForecast(asked + size / rate, told)
     return StepForecast(None, "no rate of reading was measured")
 
@@ -206,15 +207,18 @@ def forecast_downtime(
     seconds = {job.name: job.seconds or 0.0 for job in jobs}
     if len(jobs) == 1:
         (job,) = jobs
-        steps = [job.copy.why, *([job.compare.why] if job.compare.seconds else [])]
-        return _made(seconds[job.name], f"{' and '.join(steps)}, and the hooks besides")
+        return _made(seconds[job.name], f"{_tell_steps(job)}; {_WITHOUT_HOOKS}")
     longest = max(jobs, key=lambda job: job.seconds or 0.0)
     why = (
-        f"the final passes and comparisons of {counted(len(jobs), 'job', 'jobs')}, of which {longest.name} takes "
-        f"longest ({format_duration(longest.seconds or 0.0)}: {longest.copy.why}"
+        f"the final passes and comparisons of {counted(len(jobs), 'job', 'jobs')}. {longest.name} takes longest, "
+        f"{format_duration(longest.seconds or 0.0)}: {_tell_steps(longest)}"
     )
-    why += f", and {longest.compare.why})" if longest.compare.seconds else ")"
-    return _made(time_of(seconds), f"{why}, and the hooks besides")
+    return _made(time_of(seconds), f"{why}; {_WITHOUT_HOOKS}")
+
+
+def _tell_steps(job: JobForecast) -> str:
+    steps = [("the final pass", job.copy), ("the comparison", job.compare)]
+    return ", ".join(f"{name} {format_duration(one.seconds)} ({one.why})" for name, one in steps if one.seconds)
 
 
 def _made(seconds: float, why: str, with_hooks: bool = False) -> Forecast:

@@ -24,35 +24,40 @@ from ...report.model import (
     Tone,
 )
 from ..hook_steps import HookRun
+from .history import MOST_DELETED, history_of
 from .prediction_check import PredictionCheck
 from .report_charts import changed_charts, charts_over_time, downtime_charts
 from .report_facts import (
-    JobPass,
     JobReport,
     count_changed,
     find_downtimes,
     find_notices,
     find_passes,
+    find_prediction,
     tell_comparison,
     tell_end,
+    tell_same,
 )
-from .state import ComparisonResult, TransferSummary
+from .state import ComparisonResult, MigrationState, PassHistory, TransferSummary
 
-_MOST_ROWS = 100  # of hooks, deletions and differences of a job
+_MOST_ROWS = 100  # of hooks and differences of a job
 
 
 def job_blocks(report: JobReport, with_notices: bool = True) -> list[PageBlock]:
     state, more = report.state, report.more
-    identity, run = state.identity, state.run
+    identity, run = state.identity, state.last_work
     last = state.passes[-1] if state.passes else more.predicted
     facts = [
         Fact("From", tell_end(identity.src_host, identity.src)),
         Fact("To", tell_end(identity.dest_host, identity.dest)),
-        Fact("Last run", shown_time(run.at), f"by {run.by}, up to phase {run.phase}"),
+        Fact("Last run", shown_time(run.at), f"by {run.by}, up to phase {run.phase}{_tell_idle_run(state)}"),
         Fact("Method", last.method if last else "not known yet", last.method_reason if last else ""),
         Fact("Encrypted", {True: "yes", False: "no", None: "not known"}[last.encrypted if last else None]),
         Fact("Next", more.next),
     ]
+    if state.switch is not None and state.switch.done:
+        by = f"by {state.switch.by}" if state.switch.by else ""
+        facts.append(Fact("Switched over", shown_time(state.switch.at), by))
     if state.stopped and state.stopped_at:
         since = f"{identity.src_host} is stopped since {shown_time(state.stopped_at)}"
         facts.append(Fact("Downtime", since, tone=Tone.BAD))
@@ -72,17 +77,26 @@ def job_blocks(report: JobReport, with_notices: bool = True) -> list[PageBlock]:
         *downtime_charts(find_downtimes([report])[0]),
     ]
     blocks += [ChartRow(charts)] if charts else []
-    made = find_passes(report)
-    blocks += [_pass_table(made)] if made else []
+    blocks += _pass_tables(state)
     blocks += [_prediction_table(more.benchmark)] if more.benchmark else []
     blocks += [_hook_table(state.hooks)] if state.hooks else []
     compared = state.phases.verify or state.phases.verify_failed
     blocks += proof_blocks(compared) if compared else [FactList([Fact("Comparison", "not made yet")])]
-    blocks += _deletions(state.passes)
+    blocks += _deletions(history_of(state))
     return [*blocks, *_owners(last)]
 
 
-def _pass_table(passes: Sequence[JobPass]) -> Table:
+def _tell_idle_run(state: MigrationState) -> str:
+    """Return what to tell of the last run if it had nothing to do."""
+    run = state.run
+    return f"; the run of {run.by} on {shown_time(run.at)} had nothing to do" if run.at > state.last_work.at else ""
+
+
+def _pass_tables(state: MigrationState) -> list[Table]:
+    made, count = find_passes(state), history_of(state).count
+    passes = [*find_prediction(state), *made]
+    if not passes:
+        return []
     numbers = ("Entries", "Changed", "Deleted", "Changed meanwhile", "Size", "Sent", "Took", "Rate")
     columns = [Column(title, is_number=title in numbers) for title in ("Pass", "Ended", "Method", *numbers)]
     rows = [
@@ -101,7 +115,8 @@ def _pass_table(passes: Sequence[JobPass]) -> Table:
         )
         for name, one in passes
     ]
-    return Table("Passes", columns, rows)
+    title = f"Passes of all runs ({len(made)} of {count:,})" if count > len(made) else "Passes of all runs"
+    return [Table(title, columns, rows)]
 
 
 def _prediction_table(checks: Sequence[PredictionCheck]) -> Table:
@@ -150,7 +165,7 @@ def _hook_table(hooks: Sequence[HookRun]) -> Table:
 def proof_blocks(found: ComparisonResult) -> list[PageBlock]:
     """Return a comparison of both trees: what was counted on both sides, and the first differences."""
     verdict = (
-        f"{found.source.entries:,} of {found.source.entries:,} entries are the same"
+        f"{found.source.entries:,} of {tell_same(found.source.entries)}"
         if found.identical
         else f"the trees differ in {counted(found.differences_total, 'place', 'places')}"
     )
@@ -201,12 +216,12 @@ def _fields(one: Mapping[str, object]) -> str:
     return ", ".join(map(str, fields)) if isinstance(fields, (list, tuple)) else ""
 
 
-def _deletions(passes: Sequence[TransferSummary]) -> list[PageBlock]:
-    total, named = sum(one.files_deleted for one in passes), [path for one in passes for path in one.deleted]
-    if not total:
-        return []
-    rows = [(Cell(path, code=True),) for path in named[:_MOST_ROWS]]
-    return [Table(f"Deleted at the destination ({len(rows)} of {total:,})", [Column("Path")], rows)] if rows else []
+def _deletions(history: PassHistory) -> list[PageBlock]:
+    """Return the newest deletions that are known by name, and how many there were in all runs."""
+    named = [path for one in history.passes for path in one.deleted]
+    rows = [(Cell(path, code=True),) for path in named[-MOST_DELETED:]]
+    title = f"Deleted at the destination ({len(rows)} of {history.files_deleted:,})"
+    return [Table(title, [Column("Path")], rows)] if rows else []
 
 
 def _owners(last: TransferSummary | None) -> list[PageBlock]:

@@ -29,6 +29,7 @@ from ..workflow import JobStopped, Transfer, hook_to_end, transfer_to_end
 from .advice import advice, begin_again
 from .forecast import UNKNOWN, Forecast, forecast_downtime, with_comparison, with_pass, with_prediction
 from .groups import NEEDED, Gate, begin_switch, enter, joins_begun, siblings
+from .history import with_transfer
 from .hosts import SIDES, MigrationHosts
 from .phases import Decision, Phase, Step, decide
 from .prediction_check import PredictionCheck
@@ -42,6 +43,7 @@ from .state import (
     CutoverForecast,
     Identity,
     MigrationState,
+    PassKind,
     ProbedHost,
     RunInfo,
     TransferSummary,
@@ -229,6 +231,8 @@ class JobRun:
             begin_switch(state, now())
         if options.reset:
             state.begun_again = now()
+        if state.run.at:
+            state.worked = state.last_work
         state.run = RunInfo(
             at=now(),
             by=options.started_by,
@@ -317,31 +321,36 @@ class JobRun:
 
     # Transfers
 
+    def _predict(self) -> Generator[Any, Any, TransferSummary]:
+        """Return the result of a transfer in check mode."""
+        _result, summary = yield from self._transferred(None)
+        self.state.rates = with_prediction(self.state.rates, summary)
+        return summary
+
     def _transfer(
-        self, check: bool = False, limit: int | None = None, tolerates: Collection[str] = (), collect: bool = False
+        self, kind: PassKind, limit: int | None = None, tolerates: Collection[str] = (), collect: bool = False
     ) -> Generator[Any, Any, TransferSummary]:
         """Make a transfer to its end and return what is kept of it; see _transferred."""
-        result = yield from self._transferred(check, limit, tolerates, collect)
-        summary = summary_of(result, self._services.now())
-        self.state.rates = (with_prediction if check else with_pass)(self.state.rates, summary)
+        _result, summary = yield from self._transferred(kind, limit, tolerates, collect)
+        self.state.rates = with_pass(self.state.rates, summary)
         return summary
 
     def _transferred(
         self,
-        check: bool = False,
+        kind: PassKind | None,
         limit: int | None = None,
         tolerates: Collection[str] = (),
         collect: bool = False,
         verify: str = "none",
-    ) -> Generator[Any, Any, Mapping[str, Any]]:
-        """Make a transfer to its end and return its result. Raises JobStopped if it fails.
+    ) -> Generator[Any, Any, tuple[Mapping[str, Any], TransferSummary]]:
+        """Make a transfer to its end and return its result, and what is kept of it. Raises JobStopped if it fails.
 
-        What changes at the source while it is read is a failure only if ``tolerates`` does not have it (see
-        source_changes). With ``collect`` the result of one that has ended since an earlier run counts. ``verify`` is
-        the comparison at its end.
+        Without a ``kind`` it runs in check mode. What changes at the source while it is read is a failure only if
+        ``tolerates`` does not have it (see source_changes). With ``collect`` the result of one that has ended since an
+        earlier run counts. ``verify`` is the comparison at its end.
         """
         services = self._services
-        predicts = check or self._options.check_mode
+        predicts = kind is None or self._options.check_mode
 
         def make() -> Transfer:
             transfer = services.transfer(self._job, self._hosts, predicts, limit, collect, verify)
@@ -351,15 +360,20 @@ class JobRun:
 
         result, _begun, may_pass = yield from transfer_to_end(self._job, make, services.errors)
         changes = tell_changes(result)
-        if not check or self._options.check_mode:  # the preflight of a real run predicts for itself only
+        if kind is not None or self._options.check_mode:  # the preflight of a real run predicts for itself only
             self.result.changed = self.result.changed or bool(result.get("changed"))
             self.result.diff += result.get("changes", [])
-        if result.get("failed") and (self._lost or changes["only"] not in tolerates):
+        summary = summary_of(result, services.now())
+        failed = bool(result.get("failed") and (self._lost or changes["only"] not in tolerates))
+        # One that was interrupted goes on in the next run, which counts all of it.
+        if kind is not None and not predicts and (not failed or result.get("differences_total") or changes["only"]):
+            self.state.history = with_transfer(self.state, kind, summary, failed=failed)
+        if failed:
             if result.get("differences_total"):
                 raise Differs(result)
             raise JobStopped(result["msg"], may_pass and not self._lost)
         self._warn(changes["warnings"])
-        return result
+        return result, summary
 
     def _final_pass(self) -> Workflow:
         """Bring what is left to the destination, compare the trees if that is due, and send again what differs.
@@ -371,13 +385,13 @@ class JobRun:
         phases.verify = phases.verify_failed = None
         compares = self._options.compares_first or self._verify == "none"
         verify = self._verify if compares else "size"
+        kind = PassKind.REHEARSAL if self._options.phase is Phase.REHEARSE else PassKind.CUTOVER
         try:
-            result = yield from self._transferred(verify=verify)
+            result, summary = yield from self._transferred(kind, verify=verify)
         except Differs as differs:
             self.step = Step.VERIFY
             phases.verify_failed = comparison_of(differs.result, verify, services.now())
             raise
-        summary = summary_of(result, services.now())
         changed = summary.changed_meanwhile
         if changed.only == "differs":
             raise JobStopped(

@@ -17,14 +17,15 @@ from ..failures import KeptFailure, ReportedFailure, keep_failures
 from ..hook_steps import HookRun
 from .advice import advice
 from .forecast import Forecast
+from .history import history_of
 from .prediction_check import PredictionCheck
-from .state import Downtime, MigrationState, TransferSummary
+from .state import Downtime, MigrationState, PassHistory, TransferSummary
 
 _SUMS = ("entries", "bytes", "bytes_apparent", "bytes_sent", "files_deleted")
 
 
 class Totals(TypedDict, total=False):
-    """What all transfers of a job came to; empty before the first one."""
+    """What all transfers of a job came to, in this run and the ones before; empty before the first one."""
 
     entries: int
     bytes: int  # without holes
@@ -45,12 +46,12 @@ def make_report(
     """Return the state of a job with what only reports say.
 
     That is ``warnings``, those of them that only hold for the last pass or run as ``hints``, ``next`` and
-    ``check_mode``; ``totals`` of all transfers; the ``forecast`` of the downtime; ``downtimes`` and ``hooks`` with
-    their ``seconds``, and as ``lasted`` in words; ``foreseen``: the forecast when the cutover began beside what it
-    took; ``benchmark``: what a benchmark predicted beside what was made; and ``predicted`` and ``deletions`` as they
-    were given, but empty if a transfer was made since.
+    ``check_mode``; the ``history`` of all transfers and their ``totals``; the ``forecast`` of the downtime;
+    ``downtimes`` and ``hooks`` with their ``seconds``, and as ``lasted`` in words; ``foreseen``: the forecast when the
+    cutover began beside what it took; ``benchmark``: what a benchmark predicted beside what was made; and ``predicted``
+    and ``deletions`` as they were given, but empty if a transfer was made since.
     """
-    passes = state.passes
+    passes, history = state.passes, history_of(state)
     if predicted is None or (passes and predicted.at <= passes[-1].at):
         predicted, deletions = None, ""
     hints = [*state.run.notes, *([deletions] if deletions else []), *_changed_meanwhile(passes)]
@@ -63,7 +64,8 @@ def make_report(
         "predicted": dump_dataclass(predicted) if predicted else {},
         "deletions": deletions,
         "forecast": forecast or {},
-        "totals": _totals(passes or ([predicted] if predicted else [])),
+        "history": dump_dataclass(history),
+        "totals": _totals(passes[-1] if passes else predicted, history if passes else None),
         "foreseen": compare_forecast(state),
         "benchmark": [dump_dataclass(one) for one in checks],
         "downtimes": [_with_seconds(one, seconds_of(one.since), seconds_of(one.to)) for one in state.downtimes],
@@ -71,16 +73,20 @@ def make_report(
     }
 
 
-def _totals(passes: Sequence[TransferSummary]) -> Totals:
-    """Return what all transfers sent and deleted together, and what the last one found at the source."""
-    if not passes:
+def _totals(last: TransferSummary | None, history: PassHistory | None) -> Totals:
+    """Return what all transfers sent and deleted together, and what the last one found at the source.
+
+    Without a history ``last`` is a prediction.
+    """
+    if last is None:
         return {}
+    sums = history or last
     return {
-        "entries": passes[-1].files_total,
-        "bytes": passes[-1].bytes_total,
-        "bytes_apparent": passes[-1].bytes_apparent,
-        "bytes_sent": sum(one.bytes_sent for one in passes),
-        "files_deleted": sum(one.files_deleted for one in passes),
+        "entries": last.files_total,
+        "bytes": last.bytes_total,
+        "bytes_apparent": last.bytes_apparent,
+        "bytes_sent": sums.bytes_sent,
+        "files_deleted": sums.files_deleted,
     }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
-from ...common.units import both_times, format_bytes, format_duration, seconds_of
+from ...common.units import both_times, format_bytes, format_duration, format_entries, seconds_of
 from ...report.charts import thin
 from ...report.model import (
     Bar,
@@ -25,11 +25,12 @@ from ...report.model import (
     Unit,
 )
 from ..hook_steps import HookRun
-from .report_facts import Downtimes, JobReport, ReportMembers, count_changed, find_passes
+from .report_facts import Downtimes, JobReport, count_changed, find_passes
 from .samples import ProgressSample, split_gaps, split_passes
 from .state import AFTER, MigrationState
 
 _MOST_CURVES = 4
+_MOST_BARS = 20
 
 
 def charts_over_time(reports: Sequence[JobReport]) -> list[Chart]:
@@ -137,20 +138,18 @@ def sum_over_time(lines: Mapping[str, Sequence[Point]], most: int = 200) -> list
 
 
 def changed_charts(state: MigrationState) -> list[BarChart]:
-    """Return how much each pass sent: it converges if each sends less than the one before."""
-    made = [one for one in find_passes(JobReport(state, ReportMembers())) if "predicted" not in one.name]
+    """Return how much each of the newest passes sent: it converges if none sends more than the one before."""
+    made = find_passes(state)[-_MOST_BARS:]
     if len(made) < 2:
         return []
     sent = [one.made.bytes_sent for one in made]
     converges = all(after <= before for before, after in zip(sent, sent[1:]))
-    summary = (
-        "Each pass sends less than the one before." if converges else "Not each pass sends less than the one before."
-    )
+    summary = "No pass sends more than the one before." if converges else "Some passes send more than the one before."
     bars = [
         Bar(
             one.name,
             one.made.bytes_sent,
-            f"{count_changed(one.made):,} entries changed, {one.made.files_deleted:,} deleted, "
+            f"{format_entries(count_changed(one.made))} changed, {one.made.files_deleted:,} deleted, "
             f"{format_duration(one.made.duration)}",
         )
         for one in made
@@ -174,7 +173,7 @@ def downtime_charts(unit: Downtimes) -> list[Timeline]:
         return []
     took = format_duration(max(span.end for span in spans) - spans[0].begin)
     summary = f"{counted(len(spans), 'step', 'steps')} in {took}, from {spans[0].label} to {spans[-1].label}."
-    return [Timeline(f"Downtime of {unit.name}", summary, spans)]
+    return [Timeline(f"{'Cutover' if unit.unmeasured else 'Downtime'} of {unit.name}", summary, spans)]
 
 
 def _hook_span(hook: HookRun, before: str) -> Span:

@@ -14,16 +14,28 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted impor
 
 from ...common.host_text import one_line
 from ...common.typed_json import EMPTY, parse_dataclass
-from ...common.units import format_bytes, format_duration, seconds_of, shown_time
+from ...common.units import format_bytes, format_duration, format_entries, seconds_of, shown_time
 from ...report.model import (
     Fact,
     Notice,
     Tone,
     attention_fact,
 )
+from .history import history_of, make_record_of_pass
 from .prediction_check import PredictionCheck
 from .samples import bytes_left, latest_rate
-from .state import ComparisonResult, Downtime, MigrationState, Stage, TransferSummary, parse_state
+from .state import (
+    ComparisonResult,
+    Downtime,
+    MigrationState,
+    PassKind,
+    PassRecord,
+    Stage,
+    TransferSummary,
+    parse_state,
+)
+
+_NAMES = {PassKind.SEED: "first copy", PassKind.REHEARSAL: "rehearsal", PassKind.CUTOVER: "final pass"}
 
 
 @dataclass
@@ -84,6 +96,7 @@ class Downtimes(NamedTuple):
     begin: str
     end: str
     is_rehearsal: bool
+    unmeasured: str = ""  # why nothing is known of the downtime of a switch
 
 
 class JobStanding(NamedTuple):
@@ -96,7 +109,7 @@ class JobStanding(NamedTuple):
 
 class JobPass(NamedTuple):
     name: str
-    made: TransferSummary
+    made: PassRecord
 
 
 def parse_report(value: object) -> JobReport:
@@ -189,22 +202,22 @@ def find_total(report: JobReport) -> int:
     return report.more.totals.bytes or last or (predicted.bytes_total if predicted else 0)
 
 
-def find_passes(report: JobReport) -> list[JobPass]:
-    """Return the transfers of a job in their order, each with a name."""
-    phases = report.state.phases
-    predicted = phases.preflight.predicted if phases.preflight else None
-    passes = phases.sync.passes if phases.sync else []
-    found = [
-        ("preflight (predicted)", predicted),
-        ("first copy", phases.seed),
-        *((f"pass {number} of {len(passes)}", one) for number, one in enumerate(passes, 1)),
-        ("rehearsal", phases.rehearsal.cutover if phases.rehearsal else None),
-        ("final pass", phases.cutover),
-    ]
-    return [JobPass(name, one) for name, one in found if one is not None]
+def find_passes(state: MigrationState) -> list[JobPass]:
+    """Return the transfers of all runs of a job in their order, each with a name."""
+    return [JobPass(_name_pass(one), one) for one in history_of(state).passes]
 
 
-def count_changed(one: TransferSummary) -> int:
+def find_prediction(state: MigrationState) -> list[JobPass]:
+    """Return what the preflight predicted, if it did."""
+    predicted = state.phases.preflight.predicted if state.phases.preflight else None
+    return [JobPass("preflight (predicted)", make_record_of_pass(PassKind.SEED, predicted))] if predicted else []
+
+
+def _name_pass(one: PassRecord) -> str:
+    return f"{_NAMES.get(one.kind, f'pass {one.number}')}{' (failed)' if one.failed else ''}"
+
+
+def count_changed(one: PassRecord) -> int:
     return min(one.files_created + one.files_updated + one.attributes_changed, one.files_total)
 
 
@@ -225,10 +238,19 @@ def _downtime_of(name: str, reports: Sequence[JobReport]) -> Downtimes:
     ended = [kept for one in reports if (kept := _last_downtime(one)) is not None]
     real = [one for one in ended if not one.rehearsal] or ended
     if not real:
-        return Downtimes(name, reports, expected, 0.0, "", "", False)
+        return Downtimes(name, reports, expected, 0.0, "", "", False, _why_unmeasured([one.state for one in reports]))
     begin, end = min(one.since for one in real), max(one.to for one in real)
     seconds = float((seconds_of(end) or 0) - (seconds_of(begin) or 0))
     return Downtimes(name, reports, expected, max(0.0, seconds), begin, end, bool(real[-1].rehearsal))
+
+
+def _why_unmeasured(states: Sequence[MigrationState]) -> str:
+    """Return why no downtime of a switch was measured; empty if jobs were not switched over."""
+    switches = [one.switch for one in states if one.switch is not None and one.switch.done]
+    if len(switches) < len(states):
+        return ""
+    ran = any(one.hooks for one in states) or any(one.steps for one in switches)
+    return "no hook stopped the source" if ran else "no hook stopped or started anything"
 
 
 def _last_downtime(report: JobReport) -> Downtime | None:
@@ -257,7 +279,7 @@ def make_headline(
     return [
         Fact(
             "What moved",
-            f"{format_bytes(size)} in {entries:,} entries",
+            f"{format_bytes(size)} in {format_entries(entries)}",
             f"{counted(len(moved), 'job', 'jobs')}, from {name_some(ends[0])} to {name_some(ends[1])}; "
             f"{format_bytes(sent)} sent",
         ),
@@ -265,14 +287,27 @@ def make_headline(
         Fact("Ended", shown_time(end) or "not begun"),
         _downtime_fact(units),
         _verified_fact(moved),
-        Fact("Run by", run.by or "not known", f"up to phase {run.phase}" if run.phase else ""),
+        _run_fact(reports, run),
         attention_fact(attention, any(one.state.failure for one in reports)),
     ]
 
 
+def _run_fact(reports: Sequence[JobReport], run: RunFacts) -> Fact:
+    """Return who made the last run that had something to do, and who switched over, if that was another run."""
+    works = [one.state.last_work for one in reports if one.state.last_work.at]
+    last = max(works, key=lambda one: one.at, default=None)
+    by, phase = (last.by, last.phase) if last else (run.by, run.phase)
+    switches = [one.state.switch for one in reports if one.state.switch is not None and one.state.switch.done]
+    others = sorted({one.by for one in switches if one.by} - {by})
+    notes = [f"up to phase {phase}"] if phase else []
+    return Fact(
+        "Run by", by or "not known", "; ".join([*notes, *([f"switched over by {list_some(others)}"] if others else [])])
+    )
+
+
 def _downtime_fact(units: Sequence[Downtimes]) -> Fact:
     real = [one for one in units if one.real and not one.is_rehearsal]
-    expected = [one for one in units if one.expected]
+    expected = [one for one in units if one.expected and not one.unmeasured]
     if real:
         longest = max(real, key=lambda one: one.real)
         shown = [f"{one.name} {format_duration(one.real)}" for one in sorted(real, key=lambda one: -one.real)]
@@ -283,6 +318,9 @@ def _downtime_fact(units: Sequence[Downtimes]) -> Fact:
             f"{one.name} {format_duration(one.expected)}" for one in sorted(expected, key=lambda one: -one.expected)
         ]
         return Fact("Downtime to expect", f"about {format_duration(longest.expected)}", list_some(shown))
+    unmeasured = sorted({one.unmeasured for one in units if one.unmeasured})
+    if unmeasured:
+        return Fact("Downtime", "not measured", "; ".join(unmeasured))
     return Fact("Downtime", "none yet", "how long it will be is not known yet")
 
 
@@ -291,11 +329,11 @@ def _verified_fact(reports: Sequence[JobReport]) -> Fact:
     how = sorted({tell_comparison(one) for one in found})
     entries = sum(one.source.entries for one in found)
     if not found:
-        return Fact("Verified", f"0 of {len(reports)} jobs", "the trees were not compared yet")
+        return Fact("Verified", f"0 of {counted(len(reports), 'job', 'jobs')}", "the trees were not compared yet")
     return Fact(
         "Verified",
         f"{len(found)} of {counted(len(reports), 'job', 'jobs')}",
-        f"{', '.join(how)}; {entries:,} of {entries:,} entries are the same",
+        f"{', '.join(how)}; {entries:,} of {tell_same(entries)}",
         Tone.GOOD if len(found) == len(reports) else Tone.PLAIN,
     )
 
@@ -304,6 +342,10 @@ def tell_comparison(found: ComparisonResult) -> str:
     return (
         f"by content ({found.algorithm}) and attributes" if found.compared == "checksum" else "by size and attributes"
     )
+
+
+def tell_same(entries: int) -> str:
+    return f"{format_entries(entries)} {'is' if entries == 1 else 'are'} the same"
 
 
 def _period(reports: Iterable[JobReport]) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
-from ...common.units import format_bytes, format_duration, format_size, shown_time
+from ...common.units import format_bytes, format_duration, format_entries, format_size, shown_time
 from ...report.model import (
     Cell,
     ChartRow,
@@ -71,7 +71,7 @@ def make_overview(reports: Sequence[JobReport], run: RunFacts, earlier: Sequence
     charts = charts_over_time(reports)
     if charts:
         sections.append(Section("Over time", [ChartRow(charts)]))
-    if any(one.expected or one.real for one in units):
+    if any(one.expected or one.real or one.unmeasured for one in units):
         sections.append(Section("Downtime", _downtime_blocks(units)))
     if reports:
         sections.append(_details(ordered))
@@ -123,7 +123,7 @@ def _job_table(reports: Sequence[JobReport]) -> Table:
         Cell(f"{sum(one.state.failure is not None for one in reports)} stopped"),
         Cell(""),
         Cell(format_bytes(left)),
-        Cell(format_bytes(sum(one.bytes for one in totals)), note=f"{sum(one.entries for one in totals):,} entries"),
+        Cell(format_bytes(sum(one.bytes for one in totals)), note=format_entries(sum(one.entries for one in totals))),
         Cell(format_bytes(sum(one.bytes_sent for one in totals))),
         Cell(f"{sum(one.files_deleted for one in totals):,}"),
         Cell(f"{sum(one.state.is_compared for one in moved)} of {len(moved)}"),
@@ -155,7 +155,7 @@ def _job_row(report: JobReport) -> Sequence[Cell]:
         Cell(standing.word, standing.tone, cut),
         Cell(f"{_floor_percent(share)} %", share=share) if share is not None else Cell("not known"),
         Cell(format_bytes(left), note=time_left(report, left)) if left is not None else Cell("not known"),
-        Cell(format_size(totals.bytes, totals.bytes_apparent), note=f"{totals.entries:,} entries"),
+        Cell(format_size(totals.bytes, totals.bytes_apparent), note=format_entries(totals.entries)),
         Cell(f"{format_bytes(totals.bytes_sent)}{predicted}"),
         Cell(f"{totals.files_deleted:,}{predicted}", Tone.CAUTION if totals.files_deleted else Tone.PLAIN),
         compared,
@@ -167,7 +167,13 @@ def _job_row(report: JobReport) -> Sequence[Cell]:
 def _real_downtime(unit: Downtimes, state: MigrationState) -> Cell:
     if state.stopped and state.stopped_at:
         return Cell("stopped", Tone.BAD, f"since {shown_time(state.stopped_at)}")
-    return Cell(f"{format_duration(unit.real)}{' (rehearsal)' if unit.is_rehearsal else ''}" if unit.real else "")
+    return _measured_downtime(unit, "")
+
+
+def _measured_downtime(unit: Downtimes, unless: str) -> Cell:
+    if unit.unmeasured:
+        return Cell("not measured", note=unit.unmeasured)
+    return Cell(f"{format_duration(unit.real)}{' (rehearsal)' if unit.is_rehearsal else ''}" if unit.real else unless)
 
 
 def _floor_percent(share: float) -> int:
@@ -177,15 +183,15 @@ def _floor_percent(share: float) -> int:
 def _downtime_blocks(units: Sequence[Downtimes]) -> list[PageBlock]:
     titles = ("Group or job", "Servers", "Expected", "Real", "From", "To", "Why so long")
     columns = [Column(title, is_number=title in ("Expected", "Real")) for title in titles]
-    known = [one for one in units if one.expected or one.real]
+    known = [one for one in units if one.expected or one.real or one.unmeasured]
     rows = [
         (
             Cell(
                 one.name, note=list_some([member.state.name for member in one.reports]) if len(one.reports) > 1 else ""
             ),
             Cell(name_some(sorted({member.state.identity.src_host for member in one.reports}))),
-            Cell(format_duration(one.expected) if one.expected else "" if one.real else "not known yet"),
-            Cell(f"{format_duration(one.real)}{' (rehearsal)' if one.is_rehearsal else ''}" if one.real else "not yet"),
+            Cell(format_duration(one.expected) if one.expected else ""),
+            _measured_downtime(one, "not yet"),
             Cell(shown_time(one.begin)),
             Cell(shown_time(one.end)),
             Cell(max((member.more.forecast for member in one.reports), key=lambda found: found.seconds).why),

@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
+from ...common.units import format_bytes, format_entries, format_size
+from .state import SERVED_BY_NEW
 
-from ...common.units import format_bytes, format_size
+_MOST_DOWNTIMES = 3  # in a line
 
 
 def render_summary(report: Mapping[str, Any]) -> list[str]:
@@ -24,20 +25,19 @@ def render_summary(report: Mapping[str, Any]) -> list[str]:
     if report["deletions"]:
         lines.append(f"DELETIONS: {report['deletions']}")
     if predicted:
-        deleted = entries_text(predicted["files_deleted"])
+        deleted = format_entries(predicted["files_deleted"])
         sent = f"would send {format_bytes(predicted['bytes_sent'])} and delete {deleted}"
         lines.append(f"{_amount(predicted)}; {sent} ({_method(predicted)})")
     if made:
-        sent = ", then ".join(format_bytes(one["bytes_sent"]) for one in made)
-        lines.append(f"{_amount(made[-1])}; sent {sent} ({_method(made[-1])})")
+        lines.append(f"{_amount(made[-1])}; {_sent(report)} ({_method(made[-1])})")
     slow = _bottleneck(phases)
     if slow:
         lines.append(f"slowest part: {slow}")
     if compared:
         how, entries = "content" if compared["compared"] == "checksum" else "size", compared["dest"]["entries"]
-        lines.append(f"compared: the trees are the same, by {how} and attributes, {entries} entries")
+        lines.append(f"compared: the trees are the same, by {how} and attributes, {format_entries(entries)}")
     if report["downtimes"]:
-        lines.append(f"downtime: {_lasted(report['downtimes'])}{_foreseen(report)}")
+        lines.append(f"downtime: {_downtimes(report)}{_foreseen(report)}")
     if report["forecast"]:
         lines.append(f"downtime to expect: {_forecast(report)}")
     lines += [f"warning: {warning}" for warning in report["warnings"] if warning != report["deletions"]]
@@ -60,7 +60,7 @@ def _bottleneck(phases: Mapping[str, Any]) -> str:
 
 def _forecast(report: Mapping[str, Any]) -> str:
     told = report["forecast"]
-    return f"about {told['lasted']}, {told['why']}" if "seconds" in told else f"{told['lasted']}: {told['why']}"
+    return f"about {told['lasted']}: {told['why']}" if "seconds" in told else f"{told['lasted']}: {told['why']}"
 
 
 def _foreseen(report: Mapping[str, Any]) -> str:
@@ -71,12 +71,34 @@ def _foreseen(report: Mapping[str, Any]) -> str:
     return f"; {found['of']} took {found['real_lasted']}, and the forecast was {found['forecast_lasted']}"
 
 
-def _lasted(downtimes: Sequence[Mapping[str, Any]]) -> str:
-    return ", then ".join(one["lasted"] for one in downtimes)
+def _sent(report: Mapping[str, Any]) -> str:
+    """Return what the transfers of this run sent, and those of all runs if that is more."""
+    run, total = report["run"]["at"], report["totals"]["bytes_sent"]
+    passes = [one for one in report["history"]["passes"] if one.get("run") == run]
+    sent = sum(one.get("bytes_sent", 0) for one in passes)
+    told = f"sent {format_bytes(sent) if sent else 'nothing'}"
+    told += f" in {len(passes)} passes" if len(passes) > 1 else ""
+    return told if total <= sent else f"{told}, {format_bytes(total)} in all runs so far"
+
+
+def _downtimes(report: Mapping[str, Any]) -> str:
+    """Return how long each of the newest downtimes lasted, and of what each was."""
+    known = report["downtimes"]
+    if len(known) == 1 and known[0]["serves"] == SERVED_BY_NEW:
+        return str(known[0]["lasted"])
+    left = len(known) - _MOST_DOWNTIMES
+    told = [f"{one['lasted']} {_occasion(one)}" for one in known[-_MOST_DOWNTIMES:]]
+    return ", ".join([*([f"{left} before"] if left > 0 else []), *told])
+
+
+def _occasion(downtime: Mapping[str, Any]) -> str:
+    if downtime.get("rehearsal"):
+        return "in a rehearsal"
+    return "at the switch" if downtime["serves"] == SERVED_BY_NEW else "in a cutover that failed"
 
 
 def _amount(one: Mapping[str, Any]) -> str:
-    return f"{one['files_total']} entries, {_size(one)}"
+    return f"{format_entries(one['files_total'])}, {_size(one)}"
 
 
 def _size(one: Mapping[str, Any]) -> str:

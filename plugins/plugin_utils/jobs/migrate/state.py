@@ -22,6 +22,7 @@ from .samples import ProgressSample
 # The lists of hooks: keys of a job, and role variables for all jobs.
 BEFORE, AFTER, FAILED, SWITCH_FAILED = HOOKS = ("before_cutover", "after_cutover", "cutover_failed", "switch_failed")
 BACK = ".from-new"  # ends the names of jobs that go back, and of the folders that they go to
+SERVED_BY_NEW, SERVED_BY_OLD = "the new host", "the old host again"  # after a downtime
 _MOST_DIFFERENCES = 20  # that are kept
 _COUNTS = ("files_created", "files_updated", "files_deleted", "attributes_changed", "vanished", "errors_total")
 
@@ -196,6 +197,50 @@ class SyncResult:
     at: str = ""
 
 
+class PassKind(Enum):
+    """The phase that made a transfer."""
+
+    SEED = "seed"
+    SYNC = "sync"
+    REHEARSAL = "rehearsal"
+    CUTOVER = "cutover"
+
+
+@dataclass
+class PassRecord:
+    """A transfer as reports list it. The fields that ``TransferSummary`` has mean the same there."""
+
+    kind: PassKind
+    at: str = ""
+    number: int = 1  # among those of its kind
+    run: str = field(default="", metadata=SPARSE)  # when the run began that made it; the version before did not say
+    failed: bool = field(default=False, metadata=SPARSE)  # the trees differed, or files changed meanwhile
+    method: str = ""
+    encrypted: bool | None = None
+    files_total: int = 0
+    files_created: int = field(default=0, metadata=SPARSE)
+    files_updated: int = field(default=0, metadata=SPARSE)
+    files_deleted: int = field(default=0, metadata=SPARSE)
+    attributes_changed: int = field(default=0, metadata=SPARSE)
+    bytes_total: int = 0
+    bytes_apparent: int = 0
+    bytes_sent: int = field(default=0, metadata=SPARSE)
+    duration: float = 0.0
+    throughput: float | None = None
+    deleted: list[str] = field(default_factory=list, metadata=SPARSE)
+    changed_meanwhile: ChangedMeanwhile = field(default_factory=ChangedMeanwhile, metadata=SPARSE)
+
+
+@dataclass
+class PassHistory:
+    """The transfers of all runs since the first copy, with the sums of all; see ``history``."""
+
+    passes: list[PassRecord] = field(default_factory=list)  # the first copy and the newest ones, in their order
+    count: int = 0
+    bytes_sent: int = 0
+    files_deleted: int = 0
+
+
 @dataclass
 class Rehearsal:
     """A cutover that put the source back in service."""
@@ -253,6 +298,15 @@ class RunInfo:
     step: str = field(default="", metadata=SPARSE)
     done: list[str] = field(default_factory=list, metadata=SPARSE)  # what this run has ended
     hooks_run: dict[str, int] = field(default_factory=dict, metadata=SPARSE)  # how many hooks of each list
+
+
+@dataclass
+class WorkingRun:
+    """A run that had something to do for a job."""
+
+    at: str = ""  # when it began
+    by: str = ""
+    phase: str = ""
 
 
 @dataclass
@@ -323,6 +377,7 @@ class MigrationState:
     switch: Switch | None = field(default=None, metadata=EMPTY)
     failure: JobFailure | None = field(default=None, metadata=EMPTY)
     run: RunInfo = field(default_factory=RunInfo)
+    worked: WorkingRun | None = None  # the last one; versions before 0.3.0 did not say
     seeding: Seeding | None = None
     hook: HookRun | None = None  # that runs
     hooks: list[HookRun] = field(default_factory=list)
@@ -332,6 +387,7 @@ class MigrationState:
     begun_again: str = field(default="", metadata=SPARSE)
     rates: MeasuredRates | None = None
     cutover_forecast: CutoverForecast | None = None  # of the last cutover
+    history: PassHistory | None = None  # versions before 0.3.0 kept none
     samples: list[ProgressSample] = field(default_factory=list, metadata=SPARSE)  # at most MOST_SAMPLES
     kept: bool = field(default=False, metadata=SPARSE)  # the destination has a record; a run notices if it is gone
 
@@ -373,8 +429,13 @@ class MigrationState:
         return self.identity.dest.endswith(BACK)
 
     @property
+    def last_work(self) -> WorkingRun:
+        """The last run that had something to do."""
+        return self.worked or WorkingRun(self.run.at, self.run.by, self.run.phase)
+
+    @property
     def passes(self) -> list[TransferSummary]:
-        """The transfers that were made, in their order."""
+        """The first copy, the delta passes of the last run that made some, and the final pass."""
         phases = self.phases
         made = [phases.seed, *(phases.sync.passes if phases.sync else []), phases.cutover]
         return [one for one in made if one is not None]

@@ -64,9 +64,10 @@ class MigrationStore:
     ) -> list[str]:
         """Write the report on all jobs, and keep the one before; return why that could not be done.
 
-        That for programs has no samples: the report of each job has them.
+        That for programs has no samples and no passes of earlier runs: the report of each job has them.
         """
-        jobs = [{name: value for name, value in one.items() if name != "samples"} for one in reports]
+        left_out = ("samples", "history")
+        jobs = [{name: value for name, value in one.items() if name not in left_out} for one in reports]
         return write_report(self._folder, OVERALL_REPORT, {"jobs": jobs}, make)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
 from ...common.typed_json import dump_dataclass
-from ...common.units import format_bytes, format_duration, shown_time
+from ...common.units import format_bytes, format_duration, format_entries, shown_time
 from ...report.model import (
     Bar,
     BarChart,
@@ -84,7 +84,9 @@ def make_verify_page(
     how = sorted({tell_comparison(one) for one in found})
     facts = [
         Fact(
-            "What was compared", f"{format_bytes(size)} in {entries:,} entries", counted(len(compared), "job", "jobs")
+            "What was compared",
+            f"{format_bytes(size)} in {format_entries(entries)}",
+            counted(len(compared), "job", "jobs"),
         ),
         Fact("Began", shown_time(began)),
         Fact("Ended", shown_time(run.now)),

@@ -28,6 +28,8 @@ from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import Any
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
+
 from ...fleet.console import Activity
 from ...fleet.scheduler import Barrier, Workflow
 from ..workflow import JobStopped, retry, stop_alone
@@ -41,9 +43,12 @@ from .state import (
     BEFORE,
     FAILED,
     HOOKS,
+    SERVED_BY_NEW,
+    SERVED_BY_OLD,
     SWITCH_FAILED,
     Downtime,
     JobFailure,
+    PassKind,
     PreflightResult,
     Rehearsal,
     Seeding,
@@ -51,6 +56,7 @@ from .state import (
     Switch,
     SyncResult,
     TransferSummary,
+    WorkingRun,
     finds_nothing_to_do,
 )
 from .verify import tell_differences
@@ -115,6 +121,7 @@ class MigrationWorkflow(JobRun):
                 return True
             self.step = Step.CUTOVER if step is Step.REHEARSE else step  # of which a rehearsal is a part, for people
             self.state.run.step = self.step.value
+            self.state.worked = WorkingRun(self.state.run.at, self.state.run.by, self.state.run.phase)
             self._reach()
             yield from steps[step]()
             self._mark_done(step.value)
@@ -156,7 +163,7 @@ class MigrationWorkflow(JobRun):
         if self._predicts and not any(probe.problems for probe in probes.values()):
             try:
                 self.activity = Activity("reading", "preflight, reading")
-                self._predicted = yield from self._transfer(check=True)
+                self._predicted = yield from self._predict()
             except JobStopped as stopped:
                 unpredicted.append(str(stopped))
         is_seeded, may_delete = self.state.is_seeded, self._deletes_freely
@@ -202,7 +209,7 @@ class MigrationWorkflow(JobRun):
             limit = None if self._deletes_freely else 0
             self.activity = Activity(Step.SEED.value, "first copy")
             try:
-                summary = yield from self._transfer(limit=limit, tolerates=_IN_SERVICE, collect=has_begun)
+                summary = yield from self._transfer(PassKind.SEED, limit, tolerates=_IN_SERVICE, collect=has_begun)
             except JobStopped as stopped:
                 if limit is None or "max_delete" not in str(stopped):
                     raise
@@ -224,11 +231,12 @@ class MigrationWorkflow(JobRun):
         while not is_up_to_date() and len(passes) < most:
             number = len(passes) + 1
             self.activity = Activity(f"pass {number}/{most}", f"pass {number} of at most {most}")
-            passes.append((yield from self._transfer(tolerates=_IN_SERVICE)))
+            passes.append((yield from self._transfer(PassKind.SYNC, tolerates=_IN_SERVICE)))
         self.state.phases.sync = SyncResult(passes, self._services.now())
         if Step.CUTOVER in self._decide().steps and not is_up_to_date():
+            made = counted(len(passes), "pass", "passes")
             raise JobStopped(
-                f"after {len(passes)} passes the last one still took {passes[-1].duration:.0f} s, and "
+                f"after {made} the last one still took {passes[-1].duration:.0f} s, and "
                 f"migrate_sync_short_enough is {options.sync_short_enough:g} s. The final pass would keep the source "
                 "stopped for about that long. Run again when less changes, or raise migrate_sync_short_enough"
             )
@@ -287,7 +295,7 @@ class MigrationWorkflow(JobRun):
         for hook in hooks.left:
             yield from self._run_hook(AFTER, hook)
         now = self._services.now()
-        self._end_downtime(now, "the new host")
+        self._end_downtime(now, SERVED_BY_NEW)
         state.switch.done, state.switch.at, state.switch.by = True, now, state.run.by
         state.stopped = False
         self._is_unkept = True
@@ -359,7 +367,7 @@ class MigrationWorkflow(JobRun):
             yield Barrier(self.group, lambda waiting: dict.fromkeys(waiting, ""))
         still = self._find_unrevived()
         if has_hooks and not still:
-            self._end_downtime(now, "the old host again")
+            self._end_downtime(now, SERVED_BY_OLD)
         self.state.stopped = bool(still) or not has_hooks
         if not (has_hooks and still):
             return ""

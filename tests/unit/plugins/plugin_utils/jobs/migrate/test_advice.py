@@ -27,7 +27,7 @@ MADE = {"switch": {"done": True, "steps": 2}}
     "changes, words, absent",
     [
         ({}, ["Nothing was done yet"], []),
-        ({"phases": {"preflight": PREFLIGHT}}, ["migrate_phase=seed", "old still serves"], []),
+        ({"phases": {"preflight": PREFLIGHT}}, ["migrate_phase=sync", "old still serves"], []),
         ({"phases": {"preflight": PREFLIGHT, "seed": SENT}}, ["migrate_phase=sync", "old still serves"], []),
         (
             {"phases": {"seed": SENT, "sync": {"passes": [SENT]}}},
@@ -44,7 +44,7 @@ MADE = {"switch": {"done": True, "steps": 2}}
         (
             {**FAILED, **BEGUN, "quiesced": True},
             [
-                "1 of its steps",
+                "1 of its steps is done",
                 "old is stopped",
                 "migrate_phase=cutover",
                 "migrate_reset=true",

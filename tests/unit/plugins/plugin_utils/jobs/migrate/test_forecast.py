@@ -92,15 +92,15 @@ def test_a_comparison_measures_the_slower_tree(compared, duration, rates):
     [
         (state(seed=None), None, None, None, "no copy was made"),
         (state(), None, None, None, "no pass was made after the first copy"),
-        (state(seed={**SEED, "duration": 60.0}), None, 60.0, None, "no longer than the first copy took (1 min)"),
-        (state(rates={"entries": 500.0}), None, 10.0, None, "5000 entries at 500 a second, as measured before"),
+        (state(seed={**SEED, "duration": 60.0}), None, 60.0, None, "no longer than the first copy"),
+        (state(rates={"entries": 500.0}), None, 10.0, None, "5,000 entries at 500 a second, as measured before"),
         (state(), BenchmarkRates(entries=250.0, compared=GIB), 20.0, 200.0, "as in the benchmark"),
         (state(), BenchmarkRates(250.0, GIB, 3.0, 4.0), 23.0, 204.0, "as in the benchmark"),
         (state(verify="size"), BenchmarkRates(250.0, GIB, 3.0, 4.0), 23.0, 24.0, "as in the benchmark"),
-        (state(passes=[PASS]), None, 40.0, None, "as long as the last pass took (40 s)"),
+        (state(passes=[PASS]), None, 40.0, None, "as long as the last pass"),
         (state(passes=[PASS], rates={"copied": 4.0 * GIB}), None, 40.0, 50.0, "no slower than the first copy"),
         (state(passes=[PASS], rates={"copied": 1.0, "compared": 2.0 * GIB}), None, 40.0, 100.0,
-         "a comparison of 200.0 GiB at 2.0 GiB/s, as in an earlier comparison"),
+         "200.0 GiB at 2.0 GiB/s, as in an earlier comparison"),
         (state(passes=[PASS], rates={"copied": 1.0}), BenchmarkRates(compared=GIB), 40.0, 200.0, "as in the benchmark"),
         (state(passes=[PASS], verify="size", rates={"entries": 500.0}), None, 40.0, 10.0, "as in the last pass"),
         (state(passes=[PASS], verify="size", rates={"entries": 5.0, "compared_entries": 1000.0}), None, 40.0, 5.0,
@@ -152,15 +152,21 @@ def of(*states, time_of=serial, **absent):
 def test_the_forecast_of_one_job():
     found = of(state(**KNOWN))
     assert (found["seconds"], found["lasted"], found["with_hooks"]) == (140.0, "2 min 20 s", False)
-    assert found["why"].startswith("as long as the last pass took (40 s) and a comparison of 200.0 GiB at 2.0 GiB/s")
-    assert found["why"].endswith("and the hooks besides")
+    assert found["why"] == (
+        "the final pass 40 s (as long as the last pass), the comparison 1 min 40 s (200.0 GiB at 2.0 GiB/s, as in an "
+        "earlier comparison); hooks come on top"
+    )
+    alone = of(state(passes=[PASS], verify="none"))
+    assert alone["why"] == "the final pass 40 s (as long as the last pass); hooks come on top"
 
 
 def test_the_forecast_of_a_group_is_the_time_in_which_all_of_it_runs():
     slow = state("slow", passes=[{**PASS, "duration": 90.0}], rates={"compared": 2.0 * GIB})
     for time_of, seconds in ((serial, 330.0), (longest, 190.0)):
         found = of(state(**KNOWN), slow, time_of=time_of)
-        assert found["seconds"] == seconds and "of 2 jobs, of which slow takes longest (3 min 10 s: " in found["why"]
+        assert (
+            found["seconds"] == seconds and "of 2 jobs. slow takes longest, 3 min 10 s: the final pass" in found["why"]
+        )
 
 
 def test_what_was_not_measured_is_not_known_and_the_job_is_named():

@@ -142,6 +142,28 @@ def test_a_cutover_that_failed_has_no_downtime(switched, rehearsal, downtime):
     assert (unit.real, unit.begin) == downtime
 
 
+@pytest.mark.parametrize(
+    ("hooks", "steps", "why"),
+    [
+        (slice(0), 0, "no hook stopped or started anything"),
+        (slice(1, 2), 1, "no hook stopped the source"),
+        (slice(0), 1, "no hook stopped the source"),
+    ],
+)  # fmt: skip
+def test_the_downtime_of_a_switch_without_hooks_was_not_measured(hooks, steps, why):
+    report = job_report(1)
+    report.update(downtimes=[], hooks=report["hooks"][hooks], quiesced_at="")
+    report["switch"]["steps"] = steps
+    page = overview([report])
+    (fact,) = [one for one in page.facts if one.label.startswith("Downtime")]
+    assert (fact.label, fact.value, fact.note) == ("Downtime", "not measured", why)
+    assert rows(page)["web-001"][-1] == "not measured" and "not yet" not in plain(page)
+    assert plain(page).count(f"not measured {why}") >= 2
+    assert [one.title for one in blocks_of(page, Timeline)] == ["Cutover of web-001"]
+    report["switch"] = {}
+    assert "not measured" not in plain(overview([report]))
+
+
 def test_what_was_left_is_drawn_with_a_forecast_where_a_pass_is_not_over():
     (left,) = [one for one in blocks_of(overview([job_report(2, "copying")]), LineChart) if one.title == "Bytes left"]
     assert [curve.name for curve in left.curves] == ["left", "forecast"] and left.curves[1].parts[0][-1].value == 0
@@ -197,7 +219,18 @@ def test_a_job_has_its_passes_hooks_proof_owners_and_differences():
     assert "old1.example is stopped since 2026-09-22 15:14:20 UTC" in text
     proven = plain(make_job_page(parse_report(job_report(1)), RUN))
     assert "✓ 163,850 of 163,850 entries are the same" in proven and "then served by the new host" in proven
-    assert "Each pass sends less than the one before." in proven
+    assert "No pass sends more than the one before." in proven
+
+
+def test_one_entry_is_told_in_the_singular():
+    report = job_report(1)
+    report["totals"]["entries"] = 1
+    report["phases"]["verify"]["source"]["entries"] = report["phases"]["verify"]["dest"]["entries"] = 1
+    report["phases"]["cutover"].update(files_created=0, files_updated=1, attributes_changed=0, files_total=1)
+    text = plain(overview([report]))
+    assert "1 of 1 entry is the same" in text and "1 entry changed" in text and "1 entries" not in text
+    report["phases"]["verify"] = {}
+    assert "0 of 1 job the trees were not compared yet" in plain(overview([report]))
 
 
 def test_attempts_of_a_hook_are_counted():

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report_text import render_summary
 
 SEED = {
@@ -29,23 +30,23 @@ TOTALS = {"entries": 1000, "bytes": 3 << 30, "bytes_apparent": 5 << 30, "bytes_s
 
 
 LINES = """web: old:/srv/a|b to new:/srv/`b`
-1000 entries, 3.0 GiB; sent 2.0 GiB, then 4.0 KiB, then 4.0 KiB, then 4.0 KiB (method stream, not encrypted)
-compared: the trees are the same, by content and attributes, 1000 entries
-downtime: 1 min, then 4 min
+1,000 entries, 3.0 GiB; sent 8.0 KiB in 2 passes, 2.0 GiB in all runs so far (method stream, not encrypted)
+compared: the trees are the same, by content and attributes, 1,000 entries
+downtime: 1 min in a rehearsal, 4 min at the switch
 warning: x[31m <b>
 next: Go on.
 """
 
 LINES_BEFORE = """mail: old:/srv/a|b to new:/srv/`b`
 DELETIONS: would delete 5 <entries>
-1000 entries, 3.0 GiB (5.0 GiB with holes); would send 2.0 GiB and delete 5 entries (method stream)
+1,000 entries, 3.0 GiB (5.0 GiB with holes); would send 2.0 GiB and delete 5 entries (method stream)
 warning: no ACLs
 next: Go on.
 """
 
 LINES_STOPPED = """db: old:/srv/a|b to new:/srv/`b`
-1000 entries, 3.0 GiB (5.0 GiB with holes); sent 2.0 GiB (method stream)
-downtime to expect: about 1 min 40 s, as long as the last pass took
+1,000 entries, 3.0 GiB (5.0 GiB with holes); sent 2.0 GiB (method stream)
+downtime to expect: about 1 min 40 s: the final pass 1 min 40 s (as long as the last pass)
 stopped in phase cutover: no <room> on new
 next: Go on.
 """
@@ -58,8 +59,15 @@ def report(name="web", **changes):
         "identity": {"src_host": "old", "src": "/srv/a|b", "dest_host": "new", "dest": "/srv/`b`"},
         "run": {"at": "2026-01-01T00:00:00Z", "by": "root@node", "phase": "cutover"},
         "phases": {}, "switch": {}, "failure": {}, "quiesced": False, "predicted": {}, "forecast": {}, "totals": {},
-        "deletions": "", "downtimes": [], "hooks": [], "warnings": [], "next": "Go on.", **changes,
+        "deletions": "", "downtimes": [], "hooks": [], "warnings": [], "next": "Go on.",
+        "history": history(1, 2 << 30), **changes,
     }  # fmt: skip
+
+
+def history(earlier, *sent):
+    """Return the passes of a job, of which so many were made by earlier runs."""
+    runs = [*["2025-12-31T00:00:00Z"] * earlier, *["2026-01-01T00:00:00Z"] * (len(sent) - earlier)]
+    return {"passes": [{"kind": "sync", "run": run, "bytes_sent": one} for run, one in zip(runs, sent)]}
 
 
 def begun():
@@ -77,10 +85,11 @@ def switched():
                 "cutover": LAST, "verify": FOUND},
         switch={"done": True, "at": "2026-01-01T03:02:00Z", "by": "root@node"},
         totals=TOTALS,
+        history=history(2, 2 << 30, 4096, 4096, 4096),
         downtimes=[
-            {"from": "2026-01-01T01:59:00Z", "to": "2026-01-01T02:00:00Z", "lasted": "1 min", "serves": "old",
-             "rehearsal": True},
-            {"from": "2026-01-01T02:59:00Z", "to": "2026-01-01T03:03:00Z", "lasted": "4 min", "serves": "new"},
+            {"from": "2026-01-01T01:59:00Z", "to": "2026-01-01T02:00:00Z", "lasted": "1 min", "rehearsal": True,
+             "serves": "the old host again"},
+            {"from": "2026-01-01T02:59:00Z", "to": "2026-01-01T03:03:00Z", "lasted": "4 min", "serves": "the new host"},
         ],
         hooks=[{**HOOK, "name": "stop [it](http://x)", "kind": "before_cutover", "result": "done"},
                {**HOOK, "name": "start", "kind": "after_cutover", "result": "failed: no | such unit"}],
@@ -94,8 +103,13 @@ def stopped():
         "db",
         phases={"seed": SEED},
         failure={"phase": "cutover", "at": "2026-01-01T03:01:00Z", "reason": "no <room> on new"},
-        forecast={"seconds": 100.0, "lasted": "1 min 40 s", "why": "as long as the last pass took"},
+        forecast={
+            "seconds": 100.0,
+            "lasted": "1 min 40 s",
+            "why": "the final pass 1 min 40 s (as long as the last pass)",
+        },
         totals=TOTALS,
+        history=history(0, 2 << 30),
         quiesced=True,
         quiesced_at="2026-01-01T02:59:00Z",
     )
@@ -109,7 +123,37 @@ def test_the_lines_for_the_terminal():
 
 def test_the_slowest_part_is_that_of_the_last_transfer_in_which_one_stood_out():
     seed = {**SEED, "bottleneck": "The source's disk was <busy>: a faster disk would help."}
-    given = report(phases={"seed": seed, "sync": {"passes": [LAST]}})
+    given = report(phases={"seed": seed, "sync": {"passes": [LAST]}}, totals=TOTALS)
     assert "slowest part: The source's disk was <busy>: a faster disk would help." in render_summary(given)
-    quiet = report(phases={"seed": SEED})
+    quiet = report(phases={"seed": SEED}, totals=TOTALS)
     assert "lowest part" not in "".join(render_summary(quiet))
+
+
+@pytest.mark.parametrize(
+    ("passes", "total", "words"),
+    [
+        (history(0, 273), 273, "sent 273 B"),
+        (history(0, 273, 0, 0), 273, "sent 273 B in 3 passes"),
+        (history(1, 273, 0), 273, "sent nothing, 273 B in all runs so far"),
+        (history(1, 273), 273, "sent nothing, 273 B in all runs so far"),
+        (history(1, 273, 2, 1), 276, "sent 3 B in 2 passes, 276 B in all runs so far"),
+    ],
+)
+def test_what_this_run_sent_is_told_apart_from_what_all_runs_sent(passes, total, words):
+    given = report(phases={"seed": SEED}, history=passes, totals={**TOTALS, "bytes_sent": total})
+    assert f"; {words} (method stream)" in render_summary(given)[1]
+
+
+def test_each_downtime_says_of_what_it_was():
+    switch = {"lasted": "3 s", "serves": "the new host"}
+    failed = {"lasted": "4 s", "serves": "the old host again"}
+    for downtimes, words in (
+        ([switch], "3 s"),
+        ([failed], "4 s in a cutover that failed"),
+        (
+            [failed] * 5,
+            "2 before, 4 s in a cutover that failed, 4 s in a cutover that failed, 4 s in a cutover that failed",
+        ),
+        ([failed, switch], "4 s in a cutover that failed, 3 s at the switch"),
+    ):
+        assert f"downtime: {words}" in render_summary(report(downtimes=downtimes))

@@ -17,9 +17,13 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner i
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.job_status import standing_of_record
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.phases import Phase, Step
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.record import make_record, parse_record
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report_facts import RunFacts, parse_report
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report_page import make_job_page
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.state import Identity, parse_state
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.workflow import RETRY_DELAYS
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.report.page import render_page
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.report import TransferError
+from ansible_collections.longhaul.fleet.tests.support.html_outline import Outline
 from ansible_collections.longhaul.fleet.tests.support.migrating import (
     COUNTS,
     FOUND,
@@ -81,6 +85,9 @@ def test_no_cutover_where_all_passes_are_long(world: World):
     world.transfers = [result(), *[result(duration=900.0)] * 4]
     ran = world.run(phase=Phase.CUTOVER)
     assert ran.result.failure and ran.result.failure.phase == "sync" and "after 3 passes" in ran.result.failure.reason
+    world.transfers = [result(duration=900.0)]
+    ran = world.run(phase=Phase.CUTOVER, sync_max_passes=1)
+    assert ran.result.failure and "after 1 pass the last one" in ran.result.failure.reason
 
 
 def test_what_has_a_file_of_tasks_is_left_to_a_later_call_and_its_report(world: World):
@@ -514,6 +521,35 @@ def test_a_whole_cutover_with_hooks(synced: World):
     assert [(name, become) for name, become, _hidden in synced.hook_hosts] == [
         (name, None) for name in ("old", "proxy", "new", "localhost")
     ]
+
+
+def test_a_run_with_nothing_to_do_does_not_claim_the_job(synced: World):
+    cut_over(synced, compared(), started_by="ada@control")
+    worked = synced.state["worked"]
+    assert (worked["by"], worked["phase"]) == ("ada@control", "cutover") and worked["at"] == synced.state["run"]["at"]
+    synced.run(HOOKS, phase=Phase.SYNC, started_by="bob@control")
+    assert synced.state["worked"] == worked and synced.state["switch"]["by"] == "ada@control"
+    page = make_job_page(parse_report(synced.reports[-1]), RunFacts("2026-01-02T00:00:00Z", "bob@control", "sync"))
+    facts = {fact.label: (fact.value, fact.note) for fact in page.facts}
+    assert facts["Run by"] == ("ada@control", "up to phase cutover")
+    text = Outline.of(render_page(page)).plain
+    assert "by ada@control, up to phase cutover; the run of bob@control on " in text and "had nothing to do" in text
+    assert "Switched over" in text
+
+
+def test_the_run_before_counts_where_a_state_does_not_say_which_one_had_something_to_do(synced: World):
+    cut_over(synced, compared(), started_by="ada@control")
+    state = {name: value for name, value in synced.state.items() if name != "worked"}
+    synced.write(**{**state, "worked": {}})
+    synced.run(HOOKS, phase=Phase.SYNC, started_by="bob@control")
+    assert synced.state["worked"]["by"] == "ada@control"
+    synced.write(phases={**state["phases"], "verify": {}})
+    synced.comparisons = [comparison()]
+    assert synced.run(HOOKS, phase=Phase.VERIFY, started_by="eve@control").result.failure is None
+    assert synced.state["worked"]["by"] == "eve@control"
+    page = make_job_page(parse_report(synced.reports[-1]), RunFacts("2026-01-02T00:00:00Z", "eve@control", "verify"))
+    (fact,) = [one for one in page.facts if one.label == "Run by"]
+    assert (fact.value, fact.note) == ("eve@control", "up to phase verify; switched over by ada@control")
 
 
 def test_hooks_for_all_jobs_come_before_those_of_the_job(synced: World):
@@ -969,7 +1005,7 @@ def test_a_cutover_keeps_the_forecast_with_which_it_began_and_what_it_took(world
     assert world.state["rates"]["copied"] > 0 and "cutover_forecast" not in world.state
     ran = world.run(phase=Phase.CUTOVER)
     kept = world.state["cutover_forecast"]
-    assert ran.result.failure is None and kept["seconds"] >= 10.0 and "the last pass took" in kept["why"]
+    assert ran.result.failure is None and kept["seconds"] >= 10.0 and "as long as the last pass" in kept["why"]
     assert kept["took"] >= 0.0 and world.reports[-1]["foreseen"]["real"] == kept["took"]
     assert world.state["rates"]["compared"] == pytest.approx(7 / 2.5, abs=0.1)
 
