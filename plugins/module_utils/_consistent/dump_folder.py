@@ -20,6 +20,7 @@ from typing import Callable, Mapping, Sequence
 
 from .._core.disk_full import find_room
 from .._core.errors import TransferFailed
+from .._core.files import rewound
 from .._tree.descent import DIRECTORY_FLAGS
 from .._tree.held_root import open_held
 from .._tree.resolve import real_path
@@ -135,7 +136,7 @@ class DumpFolder:
                 f"{where} is not a folder of this user alone, and others could exchange dumps there. Give it to this "
                 "user (chmod go-w), or set into to another folder"
             )
-        names = os.listdir(self.fd)
+        names = os.listdir(rewound(self.fd))
         if MARK in names:
             self._made.lock(self.path, self.fd)
             return
@@ -196,7 +197,7 @@ class DumpFolder:
                 os.close(fd)
         for name in self._parts:
             os.replace(f"{name}{PART}", name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
-        for name in os.listdir(self.fd):
+        for name in os.listdir(rewound(self.fd)):
             kind = os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_mode
             if name != MARK and name not in self._parts and stat.S_ISREG(kind):
                 os.unlink(name, dir_fd=self.fd)

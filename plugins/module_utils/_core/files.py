@@ -80,6 +80,15 @@ def write_all(fd: int, data: memoryview, offset: int) -> None:
         data, offset = data[written:], offset + written
 
 
+def rewound(directory: int) -> int:
+    """Return an open directory, set to its beginning, to be listed as it is now.
+
+    btrfs lists through one what was there when it was opened or rewound last, since Linux 6.5 (btrfs_opendir).
+    """
+    os.lseek(directory, 0, os.SEEK_SET)
+    return directory
+
+
 def missing_of(path: AnyStr) -> list[AnyStr]:
     """Return what does not exist of a path: itself, and then those of its parents that are missing, too."""
     missing = []

@@ -14,6 +14,7 @@ import contextlib
 import os
 from typing import Callable, Iterator, NamedTuple
 
+from .._core.files import rewound
 from .._model.entry import DIRECTORY, Entry
 from .._model.entry_codec import ManifestError
 from .._model.paths import escape, join
@@ -230,7 +231,7 @@ def is_blank(series: Series) -> bool:
         except FileNotFoundError:
             return not unfinished_facts(series)
         try:
-            return not unfinished_facts(series) and not os.listdir(data_fd)
+            return not unfinished_facts(series) and not os.listdir(rewound(data_fd))
         finally:
             os.close(data_fd)
 

@@ -17,6 +17,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any, Iterator
 
+from .._core.files import rewound
 from .._model.entry import DIRECTORY, Entry
 from .._model.entry_codec import ManifestError
 from .._model.paths import escape, join, order
@@ -158,7 +159,7 @@ def check_names(series: Series, report: Report) -> None:
         names.HISTORY,
         names.REPAIR,
     }
-    with os.scandir(series.fd) as entries:
+    with os.scandir(rewound(series.fd)) as entries:
         found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
     for name, is_dir in found:
         if names.kind_of(name):

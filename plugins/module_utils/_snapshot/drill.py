@@ -23,6 +23,7 @@ import time
 from typing import Iterator, Mapping, NamedTuple, Sequence
 
 from .._core.disk_full import find_room, usable_room
+from .._core.files import rewound
 from .._core.json_shape import as_object, member
 from .._model.entry import REGULAR, SYMLINK
 from .._model.entry_codec import ManifestError
@@ -327,7 +328,7 @@ def _opened(place: str) -> Iterator[int]:
 def _leftovers(place_fd: int, owner: str) -> list[str]:
     """Return the scratch folders of an owner in an open folder."""
     found = []
-    for name in sorted(os.listdir(place_fd)):
+    for name in sorted(os.listdir(rewound(place_fd))):
         if name.startswith(PREFIX):
             fd = _open_own(place_fd, name, owner)
             if fd is not None:
@@ -339,7 +340,7 @@ def _leftovers(place_fd: int, owner: str) -> list[str]:
 def _remove_empty(place_fd: int) -> list[str]:
     """Remove empty scratch folders of this user, which a kill left before the marker came or behind its removal."""
     removed = []
-    for name in sorted(os.listdir(place_fd)):
+    for name in sorted(os.listdir(rewound(place_fd))):
         if name.startswith(PREFIX):
             with contextlib.suppress(OSError):  # it is no folder, or not empty
                 status = os.stat(name, dir_fd=place_fd, follow_symlinks=False)
@@ -383,7 +384,7 @@ def _remove(place_fd: int, name: str, owner: str) -> bool:
         return False
     try:
         with Root(fd) as root:
-            for one in sorted(os.listdir(fd), key=lambda found: (found == _MARKER, order(os.fsencode(found)))):
+            for one in sorted(os.listdir(rewound(fd)), key=lambda found: (found == _MARKER, order(os.fsencode(found)))):
                 root.remove(os.fsencode(one))
         os.rmdir(name, dir_fd=place_fd)
     except OSError as error:

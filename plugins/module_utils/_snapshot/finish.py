@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .._core.counted import counted
 from .._core.durability import sync_file_system
+from .._core.files import rewound
 from .._model.entry_codec import ManifestError
 from .._model.paths import escape
 from .._tree.content_hash import common_algorithm, speeds
@@ -150,7 +151,7 @@ def _make_own(copied: SnapshotFolder) -> None:
     """
     own = (names.DATA, names.MANIFEST, names.FACTS, names.CHECKED)
     with Root(copied.fd) as root:
-        for name in set(os.listdir(copied.fd)) - set(own):
+        for name in set(os.listdir(rewound(copied.fd))) - set(own):
             root.remove(os.fsencode(name))
     os.fchown(copied.fd, os.geteuid(), os.getegid())
     os.fchmod(copied.fd, 0o755)

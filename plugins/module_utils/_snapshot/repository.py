@@ -19,6 +19,7 @@ import stat
 import time
 from typing import Callable, Iterator
 
+from .._core.files import rewound
 from .._core.json_shape import as_object
 from .._model.entry_codec import ManifestError
 from .._tree.dirfd import Root
@@ -164,7 +165,7 @@ class Series:
         """Return the times of the snapshots of a kind (names.COMPLETE, ASIDE or REMOVING), the oldest first."""
         if self.missing:
             return []
-        with os.scandir(self.fd) as entries:
+        with os.scandir(rewound(self.fd)) as entries:
             found = [names.read(entry.name) for entry in entries if entry.is_dir(follow_symlinks=False)]
         return sorted(at for what, at in found if what == kind and at is not None)
 
@@ -174,7 +175,7 @@ class Series:
 
     def all_times(self) -> set[int]:
         """Return all times that names in this folder have already, whatever they are."""
-        found = [] if self.missing else [names.read(name)[1] for name in os.listdir(self.fd)]
+        found = [] if self.missing else [names.read(name)[1] for name in os.listdir(rewound(self.fd))]
         return {at for at in found if at is not None}
 
     def has(self, name: str) -> bool:

@@ -17,6 +17,7 @@ import time
 from collections import OrderedDict
 from typing import Callable
 
+from .._core.files import rewound
 from .._model.entry import BLOCK, CHARACTER, DIRECTORY, FIFO, SOCKET, Entry
 from .._model.paths import components, escape
 from .descent import DIRECTORY_FLAGS, OUT_OF_FDS, open_root
@@ -200,7 +201,7 @@ class Root:
         if check:
             fd = self.open_directory(path)
             try:
-                is_empty = not os.listdir(fd)
+                is_empty = not os.listdir(rewound(fd))
             finally:
                 os.close(fd)
         else:

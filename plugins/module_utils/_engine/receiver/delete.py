@@ -22,6 +22,7 @@ from typing import Any, Callable, NamedTuple
 
 from ..._core.context import Context, staging_name
 from ..._core.counted import entries_text
+from ..._core.files import rewound
 from ..._core.mounts import mounts_stay, points_below
 from ..._core.outcome import Outcome
 from ..._model.entry import DIRECTORY, Entry
@@ -105,7 +106,7 @@ class Deleter:
             self._problems.append((level.path, f"cannot be listed: {error.strerror}"))
             return
         try:
-            with os.scandir(fd) as names:
+            with os.scandir(rewound(fd)) as names:
                 for item in names:
                     name = os.fsencode(item.name)
                     if name in level.names or name == self._staging:

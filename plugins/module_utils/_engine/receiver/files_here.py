@@ -11,6 +11,7 @@ import os
 from typing import Iterator
 
 from ..._core.context import Context
+from ..._core.files import rewound
 from ..._model.entry import LEAST_SOUGHT, REGULAR, Entry
 from ..._model.entry_codec import Decoder, encode
 from ..._model.file_index import COARSER, MOST_FILES, FileIndex
@@ -65,7 +66,7 @@ class FilesHere:
         with contextlib.suppress(OSError):
             fd = self.root.open_directory(folder)
             try:
-                with os.scandir(fd) as items:
+                with os.scandir(rewound(fd)) as items:
                     for item in items:
                         if item.is_file(follow_symlinks=False):
                             status = item.stat(follow_symlinks=False)

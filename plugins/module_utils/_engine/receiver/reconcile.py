@@ -15,6 +15,7 @@ import errno
 import os
 
 from ..._core.context import Context
+from ..._core.files import rewound
 from ..._model.entry import DIRECTORY, REGULAR, SYMLINK, WHOLE_BYTES, Entry, special_types
 from ..._model.paths import is_staging, unescape
 from ..._tree.change_times import CHANGED, UNKNOWN, KnownChanges
@@ -313,7 +314,7 @@ class Reconciler:
 
 def _has_entries(root: Root) -> bool:
     """Return whether there is anything but what transfers keep for themselves."""
-    with os.scandir(root.fd) as items:
+    with os.scandir(rewound(root.fd)) as items:
         return any(not is_staging(os.fsencode(item.name)) for item in items)
 
 
