@@ -9,7 +9,7 @@
 * ``dump_folder``: the folder of dumps in the source tree. ``programs``: run a database's programs as its user.
 * ``postgresql``, ``mariadb``, ``sqlite``: make and load the dumps of one kind. ``btrfs``: make and remove a snapshot.
 * ``preparation``: make all sources, one after the other. ``load``: load dumps that were restored;
-  ``scratch_server``: a server of its own, into which a drill loads them.
+  ``scratch_server``: a server of its own, into which a drill loads them, in a ``namespace``.
 
 It may import ``_tree`` and ``_core`` alone.
 """

@@ -26,6 +26,7 @@ _SIZES = (
 )
 _COMPLETE = b"-- Dump completed"  # ends each dump
 # How a dump is loaded. Clients before MariaDB 10.5.25 and those of MySQL do not have sandbox, and print a warning.
+TOLD = r"^(ERROR|mariadb|mysql|nsenter)\b"  # lines of the client that have no data; others are statements of a dump
 ONLY_SQL = ("--binary-mode", "--local-infile=0", "--loose-sandbox")
 _ESCAPES = {"n": "\n", "t": "\t", "0": "\0"}
 
@@ -109,7 +110,7 @@ class MariadbLoader:
 
     def _run(self, options: list[str], what: str, stdin: int = subprocess.DEVNULL) -> None:
         argv = [require_program("mariadb", "mysql"), *self._server, "--batch", *options]
-        run_program([*argv, "--default-character-set=utf8mb4"], self._account, what, stdin=stdin)
+        run_program([*argv, "--default-character-set=utf8mb4"], self._account, what, stdin=stdin, told=TOLD)
 
 
 def quoted(name: str) -> str:

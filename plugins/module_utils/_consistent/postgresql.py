@@ -17,6 +17,7 @@ from .programs import Account, ask_program, find_account, require_program, run_p
 from .request import DumpLoad, PostgresqlSource
 
 ENDING, GLOBALS = ".dump", "globals.sql"
+TOLD = r"(?i)(error|fatal|nsenter|could not)\b"  # lines of a loading program; those of a context have rows of tables
 _SIGNATURE = b"PGDMP"  # begins each dump
 _LOCK_WAIT = 600_000  # milliseconds for a table that another session has for itself
 _SIZES = "SELECT datname, pg_database_size(oid) FROM pg_database WHERE datallowconn AND NOT datistemplate ORDER BY 1"
@@ -128,4 +129,4 @@ class PostgresqlLoader:
     def _run(self, program: str, options: list[str], what: str, stdin: int = subprocess.DEVNULL) -> None:
         argv = [require_program(program), "--no-password", *options]
         variables = server_variables(self._asked.socket, self._asked.port, "postgres")
-        run_program(argv, self._account, what, stdin=stdin, variables=variables)
+        run_program(argv, self._account, what, stdin=stdin, variables=variables, told=TOLD)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import subprocess
 import tempfile
 from functools import partial
@@ -88,11 +89,12 @@ def run_program(
     cwd: str | int = "/",
     variables: Mapping[str, str] | None = None,
     look: Callable[[], None] | None = None,
+    told: str = "",
 ) -> None:
     """Run a program to its end, as a user. Raises TransferFailed with what it said if its exit code is not 0.
 
-    ``what`` it does is told then. The program ends with this call, however that ends: also if ``look``, which is called
-    while it runs, raises an error.
+    ``what`` it does is told then, and only the lines in which the pattern ``told`` is found: others may have data. The
+    program ends with this call, however that ends: also if ``look``, which is called while it runs, raises an error.
     """
     with tempfile.TemporaryFile() as errors:
         try:
@@ -114,7 +116,7 @@ def run_program(
             subprocesses.end(process, _LAST)
             raise
         if code:
-            said = last_words(errors.fileno()) or f"{os.path.basename(argv[0])} said nothing (exit code {code})"
+            said = last_words(errors.fileno(), told) or f"{os.path.basename(argv[0])} said nothing (exit code {code})"
             raise TransferFailed(f"{what} failed: {said}")
 
 
@@ -137,8 +139,9 @@ def ask_program(argv: Sequence[str], account: Account, what: str, variables: Map
         return answer.read()
 
 
-def last_words(fd: int) -> str:
-    """Return the end of an open file, as one line."""
+def last_words(fd: int, told: str = "") -> str:
+    """Return the end of an open file as one line, of the lines in which the pattern ``told`` is found."""
     size = os.fstat(fd).st_size
     said = os.pread(fd, 4 * _LONGEST, max(0, size - 4 * _LONGEST)).decode(errors="replace")
-    return " ".join(said.split())[-_LONGEST:]
+    lines = [line for line in said.splitlines() if re.search(told, line)]
+    return " ".join(" ".join(lines).split())[-_LONGEST:]

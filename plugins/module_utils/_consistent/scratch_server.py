@@ -6,42 +6,39 @@
 
 A dump is a program: it may have events, subscriptions and functions that run with the rights of who loads it, and its
 databases go to replicas of a server in use. So no server in use ever sees one: this one has new, empty tables in the
-scratch folder, no network, a socket in a folder that only its user can enter, and a user that owns nothing else.
+scratch folder, a socket in a folder that only its user can enter, and a user that owns nothing else. It and the
+programs that load run in namespaces: they reach no network, and whatever a dump starts ends with them.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import glob
 import os
-import signal
 import stat
 import subprocess
-import sys
 import time
 from typing import Mapping, Sequence
 
 from .._core import subprocesses
 from .._core.context import Progress
-from .._core.die_with_parent import follow
 from .._core.disk_full import find_room, usable_room
 from .._core.errors import TransferFailed
 from .._tree.dirfd import Root
 from .._tree.resolve import real_path
 from . import mariadb, postgresql
 from .dump_folder import name_in_file
-from .programs import Account, become, find_account, last_words, require_program, run_program
+from .namespace import Namespace
+from .programs import Account, find_account, last_words, require_program, run_program
 from .request import ScratchLoad
 
 NOBODY = "nobody"
 _WORK = "server"  # in the scratch folder
 _SOCKET_MAX = 103  # bytes of the path of a socket: sun_path of BSD, without its end
 _PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin")  # Debian, PGDG, its own
-_CLONE_NEWNET = 0x40000000  # <linux/sched.h>
 _LOOK = 0.2  # seconds
 _BEGINS = 120.0  # seconds for a server to begin
-_ENDS = 5.0
+_PACKET = "--max-allowed-packet=1G"  # of one statement with a large value, in hexadecimal digits
 _SYSTEM = "mysql"  # the database of MariaDB with its accounts, over which no dump goes
 
 
@@ -53,9 +50,10 @@ class ScratchServer:
     def __init__(self, asked: ScratchLoad) -> None:
         """Take the folder of dumps, and the one for the server. Raises TransferFailed."""
         self._asked = asked
-        self._account = find_account(asked.user or (NOBODY if os.geteuid() == 0 else os.geteuid()))
+        self._account, self._own_account = find_account(asked.user or NOBODY), find_account(os.geteuid())
         self.folder = os.path.join(os.fsdecode(real_path(os.fsencode(asked.place))), _WORK)
         self._process: subprocess.Popen[bytes] | None = None
+        self._namespace: Namespace | None = None
         self._log = -1
 
     @property
@@ -74,13 +72,13 @@ class ScratchServer:
         try:
             os.mkdir(self.folder, 0o700)
             self._log = os.open(os.path.join(self.folder, "log"), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            if os.geteuid() == 0:
-                os.chown(self.folder, self._account.uid, self._account.gid)
+            os.chown(self.folder, self._account.uid, self._account.gid)
         except OSError as error:
             raise TransferFailed(
                 f"no folder can be made for a server in {self._asked.place}: {error.strerror}"
             ) from error
         try:
+            self._namespace = Namespace()
             self._make()
             self._start()
         except BaseException:
@@ -93,19 +91,22 @@ class ScratchServer:
         self.close()
 
     def close(self) -> None:
-        """End the server at once, since nobody needs its tables any more, and remove them."""
+        """End the server at once, since nobody needs its tables any more, and remove them. Raises TransferFailed."""
+        namespace, self._namespace = self._namespace, None
         process, self._process = self._process, None
+        if namespace is not None:
+            namespace.close()
         if process is not None:
-            for number in (signal.SIGQUIT, signal.SIGKILL):  # the first lets PostgreSQL give back its shared memory
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, number)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(_ENDS)
-        if self._log >= 0:
-            os.close(self._log)
-            self._log = -1
+            process.wait()
+        if self._log < 0:
+            return
+        os.close(self._log)
+        self._log = -1
+        try:
             with Root(real_path(os.fsencode(self._asked.place))) as root, contextlib.suppress(FileNotFoundError):
                 root.remove(os.fsencode(_WORK))
+        except OSError as error:
+            raise TransferFailed(f"{self.folder} cannot be removed: {error.strerror or error}") from error
 
     def load(self, progress: Progress) -> None:
         """Load the dumps. Raises TransferFailed."""
@@ -145,42 +146,50 @@ class ScratchServer:
         if usable_room(room.total, room.free) <= 0:
             raise TransferFailed(
                 f"the file system of {self._asked.place} has {room.free} bytes free, and a drill leaves a tenth of it "
-                "or 1 GiB, so loading was stopped. Make room there, or name another folder (into)"
+                "or 1 GiB, so the server was stopped. Make room there, or name another folder (into)"
             )
         if self._process is not None and self._process.poll() is not None:
             raise TransferFailed(f"the server for the dumps has ended: {last_words(self._log) or 'it said nothing'}")
 
-    def _run(self, argv: Sequence[str], what: str) -> None:
-        run_program(argv, self._account, what, cwd="/", look=self._look)
+    def _inside(self, argv: Sequence[str]) -> list[str]:
+        if self._namespace is None:
+            raise TransferFailed("the server for the dumps has ended")
+        return [*self._namespace.enter(self._account), *argv]
+
+    def _run(
+        self,
+        argv: Sequence[str],
+        what: str,
+        stdin: int = subprocess.DEVNULL,
+        variables: Mapping[str, str] | None = None,
+        told: str = "",
+    ) -> None:
+        """Run a program inside, as the user of the server."""
+        given = {**self._account.variables, **(variables or {})}
+        run_program(
+            self._inside(argv), self._own_account, what, stdin=stdin, variables=given, look=self._look, told=told
+        )
 
     def _start_program(self, argv: Sequence[str]) -> None:
-        parent = os.getpid()
-
-        def confine() -> None:
-            _leave_network()
-            become(self._account)
-            if not follow(parent):  # after the change of the user, which would take it back
-                os._exit(1)
-
+        inside = self._inside(argv)
         try:
             self._process = subprocesses.start(
-                argv,
+                inside,
                 stdout=self._log,
                 stderr=self._log,
                 extra_environment=self._account.variables,
                 new_session=True,
-                confine=confine,
             )
         except (OSError, subprocess.SubprocessError) as error:
             raise TransferFailed(f"{argv[0]} cannot be run as {self._account.name}: {error}") from error
         end = time.monotonic() + _BEGINS
         while True:
+            self._look()
             try:
-                self._look()
                 self._ask()
                 return
             except TransferFailed:
-                if self._process.poll() is not None or time.monotonic() > end:
+                if time.monotonic() > end:
                     raise
             time.sleep(_LOOK)
 
@@ -218,6 +227,7 @@ class PostgresqlServer(ScratchServer):
         options = ["--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-locale", "--no-sync"]
         argv = [_postgresql_program("initdb"), *options, f"--pgdata={self.folder}/cluster"]
         self._run(argv, "making an empty cluster of PostgreSQL")
+        self._has_roles = False
 
     def _start(self) -> None:
         settings = {
@@ -241,7 +251,8 @@ class PostgresqlServer(ScratchServer):
         self._program("psql", ["--no-psqlrc", "--quiet", "--command=SELECT 1"], "asking the server of the drill")
 
     def _prepare(self, root: Root, names: Sequence[str]) -> None:
-        if postgresql.GLOBALS in names:
+        self._has_roles = postgresql.GLOBALS in names
+        if self._has_roles:
             roles = root.open_file(os.fsencode(postgresql.GLOBALS))
             try:  # what exists already, and tablespaces, are errors that do not count
                 self._program("psql", ["--no-psqlrc", "--quiet"], "loading the roles of PostgreSQL", roles)
@@ -253,12 +264,13 @@ class PostgresqlServer(ScratchServer):
         if name != "postgres":
             self._program("createdb", ["--template=template0", "--", name], what)
         quoted = name.replace("\\", "\\\\").replace("'", "\\'")
-        options = ["--exit-on-error", "--single-transaction", "--no-tablespaces", "--no-subscriptions"]
+        options = ["--exit-on-error", "--no-tablespaces", "--no-subscriptions"]
+        options += [] if self._has_roles else ["--no-owner", "--no-privileges"]
         self._program("pg_restore", [*options, f"--dbname=dbname='{quoted}'"], what, dump)
 
     def _program(self, program: str, options: list[str], what: str, stdin: int = subprocess.DEVNULL) -> None:
         argv = [_postgresql_program(program), "--no-password", *options]
-        run_program(argv, self._account, what, stdin=stdin, variables=self._variables, look=self._look)
+        self._run(argv, what, stdin, self._variables, postgresql.TOLD)
 
 
 class MariadbServer(ScratchServer):
@@ -282,7 +294,13 @@ class MariadbServer(ScratchServer):
 
     def _start(self) -> None:
         argv = [require_program("mariadbd", "mysqld"), *self._own, f"--socket={self.socket}"]
-        argv += [f"--pid-file={self.folder}/pid", "--skip-networking", "--skip-log-bin", "--event-scheduler=OFF"]
+        argv += [
+            f"--pid-file={self.folder}/pid",
+            "--skip-networking",
+            "--skip-log-bin",
+            "--event-scheduler=OFF",
+            _PACKET,
+        ]
         self._start_program(argv)
 
     def _ask(self) -> None:
@@ -295,8 +313,8 @@ class MariadbServer(ScratchServer):
 
     def _client(self, options: list[str], what: str, stdin: int = subprocess.DEVNULL) -> None:
         argv = [require_program("mariadb", "mysql"), "--no-defaults", f"--socket={self.socket}", "--user=root"]
-        argv += ["--batch", *options, "--default-character-set=utf8mb4"]
-        run_program(argv, self._account, what, stdin=stdin, look=self._look)
+        argv += ["--batch", _PACKET, *options, "--default-character-set=utf8mb4"]
+        self._run(argv, what, stdin, told=mariadb.TOLD)
 
 
 def scratch_server(asked: ScratchLoad) -> ScratchServer:
@@ -319,9 +337,10 @@ def plan_databases(names: Sequence[str], wanted: Sequence[str], ending: str) -> 
 
 
 def _postgresql_program(name: str) -> str:
-    """Return the path of a program of the newest PostgreSQL on this host. Raises TransferFailed."""
-    found = [path for place in _PLACES for path in glob.glob(os.path.join(place, name))]
-    return max(found, key=_version) if found else require_program(name)
+    """Return the path of a program of the newest server of PostgreSQL on this host. Raises TransferFailed."""
+    found = [path for place in _PLACES for path in glob.glob(os.path.join(place, "postgres"))]
+    beside = os.path.join(os.path.dirname(max(found, key=_version)), name) if found else ""
+    return beside if os.path.exists(beside) else require_program(name)
 
 
 def _version(path: str) -> list[int]:
@@ -345,10 +364,3 @@ def _require_way(path: str, account: Account) -> None:
         if folder == "/":
             return
         folder = os.path.dirname(folder)
-
-
-def _leave_network() -> None:
-    """Have this process reach no network, where the kernel allows that. Sockets of Unix have paths, and go on."""
-    if sys.platform.startswith("linux"):
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).unshare(_CLONE_NEWNET)

@@ -35,7 +35,7 @@ from .request import parse_transfer_request
 from .state import JobFolder, destination_lock
 
 FIRST_CONNECTION = 120.0  # seconds that a serving end waits for the driving end to come
-AFTER_SUCCESS = 30.0  # seconds, at most, that it still listens: the driving end may have missed the last message
+AFTER_SUCCESS = 120.0  # seconds, at most, that it still listens: the driving end may have missed the last message
 CHECK_INTERVAL = 0.1  # seconds
 LOG_BYTES = 1 << 20  # of a job's log, at most
 LOG_KEPT_BYTES = 256 << 10  # of the newest lines, where there are more

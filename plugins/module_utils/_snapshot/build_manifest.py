@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 MAX_LISTED = 20
 _GROUPS = 100_000  # files with several names, all new, that are remembered at once
-_MOST_ALIKE = 100  # files of the same size and time among which a moved one is looked for
+_MOST_ALIKE = 8  # files of the same size and time among which a moved one is looked for
 _FORBIDDEN = (errno.EACCES, errno.EPERM)
 
 

@@ -25,6 +25,7 @@ class SessionServer(Server):
 
     def _begin(self, hold: Callable[[], Outcome]) -> None:
         """Hold a conversation from now on; what it fails with is logged, since the driving end accounts for it."""
+        self.has_succeeded = False
         self._thread = threading.Thread(target=self._run, args=(hold,), daemon=True)
         self._thread.start()
 

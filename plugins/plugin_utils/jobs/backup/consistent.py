@@ -322,7 +322,18 @@ class HolderEnd(NamedTuple):
 
 def end_holder(runner: HostRunner, folder: JobKey) -> HolderEnd:
     """Have a host end a job that holds something, and undo that. Raises HostFailed."""
-    before, after = _ask(runner, steps.poll(folder, 0.0), *steps.end(folder))[:2]
+    return end_holders(runner, [folder])[0]
+
+
+def end_holders(runner: HostRunner, folders: Sequence[JobKey]) -> list[HolderEnd]:
+    """Have a host end several such jobs in one execution. Raises HostFailed."""
+    asked = [[steps.poll(folder, 0.0), *steps.end(folder)] for folder in folders]
+    said = iter(_ask(runner, *(step for one in asked for step in one)))
+    return [_end_of(*[next(said) for _step in one][:2]) for one in asked]
+
+
+def _end_of(before: Status, after: Status) -> HolderEnd:
+    """Return what a poll before, and the stop, say of the end of a job. Pure."""
     is_new = before.alive or after.failure != before.failure  # an earlier one was told when it failed
     failure = tell_failure(after.failure) if is_new and after.state == "failed" else ""
     return HolderEnd(before.alive and before.state == "serving", failure)

@@ -159,6 +159,7 @@ class DrillRecord:
     is_cut: bool = False  # for lack of room, or since there are too many files
     seconds: float = 0  # of the transfer
     restored: bool = False  # all is there, and as the manifest says
+    has_servers: bool = False  # it starts some for dumps
     databases: int = 0  # that were loaded from dumps
     load_seconds: float = 0
     validated: bool = False  # by the user's own check

@@ -33,7 +33,7 @@ from ...fleet.scheduler import Call, Workflow
 from ...hosts.host_runner import HostFailed, HostRunner
 from ...hosts.pair import PairHosts
 from ..workflow import JobStopped, Transfer, transfer_to_end
-from .consistent import HolderEnd, end_holder, start_holder, tell_failure
+from .consistent import HolderEnd, end_holders, start_holder, tell_failure
 from .drill import (
     SOCKETS,
     Chosen,
@@ -96,6 +96,7 @@ class RestoreDrill:
         """Take the backup and its drills. ``avoid``: repositories and sources on the host with the scratch folder."""
         self._run, self._settings, self._avoid = run, settings, avoid
         self._runner, self._make_transfer, self._errors, self._tell = runner, transfer, errors, tell
+        self._may_find_servers = False
 
     def new_record(self, at: str, before: DrillRecord | None) -> DrillRecord:
         """Return the record of a drill that begins."""
@@ -103,6 +104,8 @@ class RestoreDrill:
         scratch = os.path.join(settings.path, PREFIX + secrets.token_hex(16))
         record = DrillRecord(at, settings.host, scratch, seed=secrets.token_hex(8))
         record.begin_after(before)
+        record.has_servers = bool(settings.load)
+        self._may_find_servers = record.has_servers or (before is not None and before.has_servers)
         return record
 
     def tree_of(self, record: DrillRecord) -> str:
@@ -131,7 +134,8 @@ class RestoreDrill:
         """
         hosts = self._reach()
         try:
-            yield from self._end_servers(hosts)
+            if self._may_find_servers:
+                yield from self._end_servers(hosts)
             scratch = yield from self._ask(hosts, "dest", self._scratch(record, "make"), parse_scratch)
             if scratch.removed:
                 left = counted(scratch.removed, "scratch folder", "scratch folders")
@@ -164,11 +168,13 @@ class RestoreDrill:
     def keep(self, record: DrillRecord) -> Generator[Any, Any, str]:
         """Keep the restored files for a person, but no server; return where they are."""
         record.kept = True
+        why = ""
         kept = f"The restored files are kept in {self.tree_of(record)} on {record.host} until the next drill"
         try:
             hosts = self._reach()
             try:
-                why = yield from self._end_servers(hosts)
+                if record.has_servers:
+                    why = yield from self._end_servers(hosts)
             finally:
                 hosts.close()
         except JobStopped as stopped:
@@ -226,16 +232,20 @@ class RestoreDrill:
         """The folder of the job that has the server of an entry of ``load``."""
         return {"id": hashlib.sha256(f"drill {number} {self._owner}".encode()).hexdigest()[:16], "side": "dest"}
 
-    def _end_servers(self, hosts: DrillHosts) -> Generator[Any, Any, str]:
-        """End the servers of this drill, or of one that was killed; return why one has not ended. Raises JobStopped."""
-        why = ""
-        for number in range(len(self._settings.load)):
-            try:
-                ended: HolderEnd = yield Call(partial(end_holder, hosts.runners["dest"], self._key(number)))
-            except HostFailed as error:
-                raise JobStopped(str(error), error.unreachable) from error
-            why = why or ended.failure
-        return why
+    def _end_servers(self, hosts: DrillHosts, loaded: int = 0) -> Generator[Any, Any, str]:
+        """End the servers of this drill, or of one that was killed; return why one has not ended. Raises JobStopped.
+
+        ``loaded``: how many must have been there until now.
+        """
+        try:  # also those of a drill that loaded other kinds
+            ended: list[HolderEnd] = yield Call(
+                partial(end_holders, hosts.runners["dest"], [self._key(number) for number in range(len(SOCKETS))])
+            )
+        except HostFailed as error:
+            raise JobStopped(str(error), error.unreachable) from error
+        if sum(one.was_held for one in ended) < loaded:
+            return "it was gone before: its job was killed, or the validation took longer than 12 hours"
+        return next((one.failure for one in ended if one.failure), "")
 
     def remove(self, record: DrillRecord) -> Workflow:
         """Remove the scratch folder. Raises JobStopped."""
@@ -258,7 +268,8 @@ class RestoreDrill:
         names = [os.path.basename(record.path), *(_server_folder(record, n) for n in range(len(self._settings.load)))]
         why = ""
         try:
-            why = yield from self._end_servers(hosts)
+            if record.has_servers:
+                why = yield from self._end_servers(hosts, len(self._settings.load) if record.databases else 0)
             for name in reversed(names):
                 step: Scratch = {**self._scratch(record, "remove"), "name": name}
                 yield from self._ask(hosts, "dest", step, lambda _answer: None)

@@ -6,11 +6,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import time
+from pathlib import Path
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._consistent import scratch_server
+from ansible_collections.longhaul.fleet.plugins.module_utils._consistent import mariadb, postgresql, scratch_server
 from ansible_collections.longhaul.fleet.plugins.module_utils._consistent.programs import find_account, run_program
 from ansible_collections.longhaul.fleet.plugins.module_utils._consistent.request import ScratchLoad, parse_scratch_load
 from ansible_collections.longhaul.fleet.plugins.module_utils._consistent.scratch_server import (
@@ -21,6 +24,9 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.context impor
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.disk_full import DiskRoom
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape
+from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
+
+ME = find_account(os.geteuid())
 
 
 @pytest.mark.parametrize(
@@ -92,8 +98,9 @@ def _asked(tmp_path, monkeypatch):
     for name in ("dumps", "scratch"):
         (tmp_path / name).mkdir()
     (tmp_path / "dumps/a.dump").write_text("good")
-    user = find_account(os.geteuid()).name
-    return ScratchLoad("postgresql", str(tmp_path / "dumps"), str(tmp_path / "scratch"), (), user, 0.3)
+    if os.geteuid() != 0 or not shutil.which("nsenter"):
+        pytest.skip("cannot run here: only root makes namespaces")
+    return ScratchLoad("postgresql", str(tmp_path / "dumps"), str(tmp_path / "scratch"), (), "root", 0.3)
 
 
 def is_alive(pid: int) -> bool:
@@ -130,6 +137,37 @@ def test_a_server_that_fails_leaves_nothing(asked, tmp_path, monkeypatch):
     assert os.listdir(asked.place) == []
 
 
+def running(word: str) -> list[str]:
+    """Return the processes with a word in their command."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            found += [pid] if word.encode() in Path("/proc", pid, "cmdline").read_bytes().split(b"\0") else []
+    return found
+
+
+def test_what_a_dump_starts_ends_with_the_server_and_reaches_no_network(asked, tmp_path):
+    """Also in a session of its own, and in the background."""
+    said = tmp_path / "said"
+    escape = f"setsid sh -c 'wc -l </proc/net/dev >{said}.new; mv {said}.new {said}; exec sleep 77.7' >/dev/null 2>&1 &"
+    with Sleeper(asked) as server:
+        server._run(["/bin/sh", "-c", escape], "escaping")
+        wait_for(lambda: said.exists() and running("77.7"))
+        assert said.read_text().strip() == "3", "two lines of headings, and the interface that leads to itself"
+    assert not running("77.7")
+
+
+def test_rows_of_a_dump_are_not_told():
+    said = r"-----\nINSERT INTO t VALUES (secret)\n-----\n\nERROR 1136 (21S01) at line 3: Column count"
+    with pytest.raises(TransferFailed) as failed:
+        run_program(["/bin/sh", "-c", f"printf %b '{said}' >&2; exit 1"], ME, "loading", told=mariadb.TOLD)
+    assert str(failed.value) == "loading failed: ERROR 1136 (21S01) at line 3: Column count"
+    said = r"pg_restore: error: COPY failed\nCONTEXT:  COPY t, line 1: secret\nCommand was: COPY secret"
+    with pytest.raises(TransferFailed) as failed:
+        run_program(["/bin/sh", "-c", f"printf %b '{said}' >&2; exit 1"], ME, "loading", told=postgresql.TOLD)
+    assert str(failed.value) == "loading failed: pg_restore: error: COPY failed"
+
+
 def test_what_a_server_cannot_use_is_named(asked, tmp_path):
     long = tmp_path / ("x" * 100)
     long.mkdir()
@@ -137,12 +175,11 @@ def test_what_a_server_cannot_use_is_named(asked, tmp_path):
         asked._replace(place=str(long))
     ):
         pass
-    if os.geteuid() == 0:
-        (tmp_path / "scratch").chmod(0o700)
-        with pytest.raises(TransferFailed, match="nobody, as which .* cannot enter .*Let it"), Sleeper(
-            asked._replace(user="nobody")
-        ):
-            pass
+    (tmp_path / "scratch").chmod(0o700)
+    with pytest.raises(TransferFailed, match="nobody, as which .* cannot enter .*Let it"), Sleeper(
+        asked._replace(user="")
+    ):
+        pass
     assert os.listdir(asked.place) == []
 
 

@@ -154,7 +154,7 @@ def test_a_serving_end_accounts_from_its_first_connection_to_its_last(
     ]
 
 
-@pytest.mark.parametrize(("has_succeeded", "timeout", "patience"), [(True, 300, 30), (True, 5, 5), (False, 300, 300)])
+@pytest.mark.parametrize(("has_succeeded", "timeout", "patience"), [(True, 300, 120), (True, 5, 5), (False, 300, 300)])
 def test_a_serving_end_ends_soon_after_a_transfer_that_succeeded(
     context: Any, monkeypatch: pytest.MonkeyPatch, has_succeeded: bool, timeout: int, patience: int
 ) -> None:
