@@ -33,7 +33,7 @@ class Namespace:
     """Namespaces of processes, networks and System V objects. Close it when done."""
 
     def __init__(self) -> None:
-        """Make them. Raises TransferFailed where this process may not, or the system has none."""
+        """Make them. Raises TransferFailed if this process may not."""
         if not sys.platform.startswith("linux") or os.geteuid() != 0:
             raise TransferFailed(
                 "a server for dumps needs namespaces, which only root on Linux makes: set ansible_become: true for the "

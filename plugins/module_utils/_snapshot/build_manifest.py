@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 MAX_LISTED = 20
 _GROUPS = 100_000  # files with several names, all new, that are remembered at once
+_MOST_SOUGHT = 100_000  # new files with several names that are looked for at other paths; the others count as new
 _MOST_ALIKE = 8  # files of the same size and time among which a moved one is looked for
 _FORBIDDEN = (errno.EACCES, errno.EPERM)
 
@@ -95,6 +96,7 @@ class OlderTree:
         self.problem = ""  # why the rest of its manifest cannot be used
         self._snapshot = snapshot
         self._moved: MovedFiles | None = None
+        self._sought = 0
         if snapshot is not None:
             try:
                 reader = self._stack.enter_context(snapshot.manifest())
@@ -142,7 +144,10 @@ class OlderTree:
 
     def is_moved(self, entry: Entry) -> bool:
         """Return whether the file is one that the snapshot has at another path. The first call reads its manifest."""
+        self._sought += entry.nlink > 1
         if self._snapshot is None or self._root is None or self.problem or entry.nlink < 2:
+            return False
+        if self._sought > _MOST_SOUGHT:
             return False
         try:
             if self._moved is None:
