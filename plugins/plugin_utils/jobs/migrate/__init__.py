@@ -7,7 +7,8 @@
 To read in this order:
 
 * ``workflow``: the steps of one job in one run, from its preflight to its last comparison;
-* ``phases``: which steps a run makes, and what follows a failure, as tables; ``state``: what is kept of a job;
+* ``phases``: which steps a run makes, and what follows a failure, as tables; ``state``: what is kept of a job,
+  ``history``: its transfers in all runs;
 * ``jobs``: the list of jobs: which run, what is wrong with them, and jobs turned round;
 * ``groups``: jobs that switch over together, or not at all;
 * ``preflight``: decisions of the preflight; ``verify``: comparisons of trees, ``verify_page`` the report on them;
