@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 
 from .._core import subprocesses
 from .._core.die_with_parent import descendants, follow
@@ -39,7 +40,6 @@ class Namespace:
                 "a server for dumps needs namespaces, which only root on Linux makes: set ansible_become: true for the "
                 "host of into, or name another host"
             )
-        parent = os.getpid()
         argv = [require_program("unshare"), *_KINDS, "--fork", "--kill-child", "--"]
         with tempfile.TemporaryFile() as errors:
             self._process = subprocesses.start(
@@ -47,7 +47,7 @@ class Namespace:
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 new_session=True,
-                confine=lambda: None if follow(parent) else os._exit(1),
+                confine=partial(_end_with, os.getpid()),
             )
             try:
                 self._first = self._find_first(errors.fileno())
@@ -82,3 +82,9 @@ class Namespace:
             self._process.wait(_BEGINS)  # it waits for the first one, and that for all others
         self._process.kill()
         self._process.wait()
+
+
+def _end_with(parent: int) -> None:
+    """Have the kernel end this process with its parent. For the child of a fork, before it is another program."""
+    if not follow(parent):
+        os._exit(1)
