@@ -57,7 +57,7 @@ def through(relay: Relay, pair: Pair) -> dict[str, Any]:
 @pytest.mark.long
 @pytest.mark.parametrize(("serving", "encrypt"), ENDS)
 def test_where_each_connection_carries_little_more_are_made_and_stay(trees, serving, encrypt):
-    pair = make_pair(trees, serving, encrypt, 96 * MIB, streams=2, streams_max=8)
+    pair = make_pair(trees, serving, encrypt, 192 * MIB, streams=2, streams_max=8)
     with Relay(int(pair.peer["port"]), rate=2 * MIB) as relay:
         outcome = through(relay, pair)
     assert outcome["streams"] == 8, pair.stderr(pair.driving)
