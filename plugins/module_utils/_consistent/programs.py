@@ -55,14 +55,13 @@ def find_account(user: str | int) -> Account:
 def _allowed(account: Account) -> Account:
     if os.geteuid() not in (0, account.uid):
         raise TransferFailed(
-            f"only root can run programs as {account.name}: set ansiblebecome: true for this host, or set user to the "
+            f"only root can run programs as {account.name}: set ansible_become: true for this host, or set user to the "
             "user of its connection"
         )
     return account
 
 
-def become(account: Account) -> None:
-    """Make this process one of that user. For the child of a fork, before it is another program."""
+def _become(account: Account) -> None:
     os.umask(0o077)
     if os.geteuid() == 0 and account.uid != 0:
         os.setgroups(list(account.groups))
@@ -105,7 +104,7 @@ def run_program(
                 stderr=errors,
                 cwd=cwd,
                 extra_environment={**account.variables, **(variables or {})},
-                confine=partial(become, account),
+                confine=partial(_become, account),
             )
         except (OSError, subprocess.SubprocessError) as error:
             raise TransferFailed(f"{what} failed: {argv[0]} cannot be run as {account.name}: {error}") from error

@@ -197,6 +197,14 @@ def test_a_program_ends_when_it_is_no_longer_wanted():
     run_program(["/bin/sleep", "0"], find_account(os.geteuid()), "sleeping", look=lambda: None)
 
 
+def test_what_lets_a_program_run_as_another_user_is_named(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    with pytest.raises(
+        TransferFailed, match="only root can run programs as root: set ansible_become: true for this host"
+    ):
+        find_account("root")
+
+
 def test_the_newest_version_is_taken():
     paths = ["/usr/lib/postgresql/9.6/bin/initdb", "/usr/lib/postgresql/15/bin/initdb"]
     assert max(paths, key=scratch_server._version) == paths[1]
