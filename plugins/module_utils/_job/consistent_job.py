@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Callable, TypeVar
 
 from .._consistent.load import load_dumps
 from .._consistent.made import MadeList
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _LIST = "made"  # in the job's folder
 _MOST_LOADED = 100  # databases that are named
+_Asked = TypeVar("_Asked")
 _STEP = 1.0  # seconds between two looks at who reads the sources
 
 
@@ -71,15 +72,21 @@ def run_consistent(folder: JobFolder, _secrets: dict[str, str], reporter: Report
     return 0
 
 
-def run_load(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) -> int:
-    """Be the job that loads dumps that were restored; return the exit code."""
+def _begin_load(folder: JobFolder, reporter: Reporter, parse: Callable[[object], _Asked]) -> _Asked:
+    """Return what a job that loads dumps is asked for; from now on it runs until it is told to stop."""
     try:
-        asked = parse_load(as_object(folder.request, "the request").get("load"))
+        asked = parse(as_object(folder.request, "the request").get("load"))
     except WrongShape as error:
         raise TransferFailed(f"the job's request cannot be read: {error}. Run the task again") from error
     signal.signal(signal.SIGTERM, _stop)
     reporter.progress.phase = "loading dumps"
     reporter.set(state="running")
+    return asked
+
+
+def run_load(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) -> int:
+    """Be the job that loads dumps that were restored; return the exit code."""
+    asked = _begin_load(folder, reporter, parse_load)
     loaded: list[list[str]] = []
 
     def tell(name: str, new: str) -> None:
@@ -101,13 +108,7 @@ def run_drill(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) -
     """
     from .._consistent.scratch_server import scratch_server  # a backup needs none
 
-    try:
-        asked = parse_scratch_load(as_object(folder.request, "the request").get("load"))
-    except WrongShape as error:
-        raise TransferFailed(f"the job's request cannot be read: {error}. Run the task again") from error
-    signal.signal(signal.SIGTERM, _stop)
-    reporter.progress.phase = "loading dumps"
-    reporter.set(state="running")
+    asked = _begin_load(folder, reporter, parse_scratch_load)
     is_loaded = False
     try:
         with scratch_server(asked) as server:

@@ -144,9 +144,9 @@ class OlderTree:
 
     def is_moved(self, entry: Entry) -> bool:
         """Return whether the file is one that the snapshot has at another path. The first call reads its manifest."""
-        self._sought += entry.nlink > 1
         if self._snapshot is None or self._root is None or self.problem or entry.nlink < 2:
             return False
+        self._sought += 1
         if self._sought > _MOST_SOUGHT:
             return False
         try:

@@ -28,7 +28,7 @@ from ...transfer.status import Status, parse_status
 from ..mistakes import convert, explain_kinds
 
 if TYPE_CHECKING:
-    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import JobKey, Poll, Start
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import JobKey, Start
 
 KINDS = ("postgresql", "mariadb", "sqlite", "btrfs")
 DUMPS = ".longhaul-dumps"  # the folder of dumps in the first path of a job, with one for each kind
@@ -79,11 +79,6 @@ class Preparation(NamedTuple):
         """The folder of the job on the client."""
         return {"id": self.identity, "side": "source"}
 
-    @property
-    def poll(self) -> Poll:
-        """The step that asks how far the job is."""
-        return steps.poll(self.folder, 0.0)
-
 
 def plan_preparation(job: Mapping[str, Any], paths: Sequence[str], identity: str) -> Preparation | None:
     """Return what is prepared before the transfers of a job, None if nothing is. Pure.
@@ -108,26 +103,26 @@ def find_dump_folders(preparation: Preparation) -> list[str]:
     return [str(source["into"]) for source in preparation.sources if source["kind"] != "btrfs"]
 
 
-class DumpFolder(NamedTuple):
+class DumpsInTree(NamedTuple):
     """A folder of dumps in a snapshot."""
 
     folder: str  # in its tree
     databases: Sequence[str]  # that are dumped; empty: all that there are
 
 
-def dumps_in_tree(preparation: Preparation | None, parts: Mapping[str, str]) -> Mapping[str, list[DumpFolder]]:
+def dumps_in_tree(preparation: Preparation | None, parts: Mapping[str, str]) -> Mapping[str, list[DumpsInTree]]:
     """Return the folders of dumps in the tree of a snapshot, by kind. Pure.
 
     ``parts`` are the folders of that tree by the path of the client whose contents go there.
     """
-    found: dict[str, list[DumpFolder]] = {}
+    found: dict[str, list[DumpsInTree]] = {}
     for source in preparation.sources if preparation else ():
         if source["kind"] != "btrfs":
             root, into = str(source["root"]), str(source["into"])
             folder = os.path.normpath(os.path.join(parts[root], os.path.relpath(into, root)))
             named = source.get("databases")
             found.setdefault(str(source["kind"]), []).append(
-                DumpFolder(folder, named if isinstance(named, list) else ())
+                DumpsInTree(folder, named if isinstance(named, list) else ())
             )
     return found
 
@@ -280,7 +275,7 @@ def prepare(
     What an earlier run has prepared stays while its transfer reads it, since this run attaches to that. Anything else
     that is left of it is undone first.
     """
-    status = yield Call(lambda: _ask(runner, preparation.poll)[0])
+    status = yield Call(lambda: _ask(runner, steps.poll(preparation.folder, 0.0))[0])
     if status.alive and status.state == "serving" and not status.idle:
         tell("the run before has prepared the sources, and its transfer reads them: they are used on")
         return ""

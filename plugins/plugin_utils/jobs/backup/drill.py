@@ -27,7 +27,7 @@ from ...common.argument_spec import spec_of_role
 from ...common.units import format_bytes, seconds_of, short_time
 from ..mistakes import convert, explain_kinds
 from ..snapshot_answers import ShownProblem, parse_problems
-from .consistent import DumpFolder
+from .consistent import DumpsInTree
 
 EVERY, SHARE = "7d", "1/200"
 # Of a server with loaded dumps, in its scratch folder: for PostgreSQL the folder of the socket, as its programs take
@@ -61,7 +61,7 @@ class DrillSettings(NamedTuple):
 
 
 def read_drill(
-    written: Mapping[str, Any] | None, client: str, repository: str, dumps: Mapping[str, Sequence[DumpFolder]]
+    written: Mapping[str, Any] | None, client: str, repository: str, dumps: Mapping[str, Sequence[DumpsInTree]]
 ) -> DrillSettings | None:
     """Return the drills that a user asked for, None if there are none. Raises Refused.
 
@@ -99,7 +99,7 @@ def read_drill(
     )
 
 
-def _read_load(written: Mapping[str, Any], dumps: Mapping[str, Sequence[DumpFolder]]) -> DumpsToLoad:
+def _read_load(written: Mapping[str, Any], dumps: Mapping[str, Sequence[DumpsInTree]]) -> DumpsToLoad:
     """Return an entry of ``load``. Raises Refused."""
     if mistake := explain_kinds(written, tuple(SOCKETS), "load of drill"):
         raise Refused(mistake)

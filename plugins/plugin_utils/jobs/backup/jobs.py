@@ -23,7 +23,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import po
 from ...hosts.trust import NONE
 from ..job_options import passed_on
 from ..selection import read_names
-from .consistent import DumpFolder, Preparation, dumps_in_tree, plan_preparation
+from .consistent import DumpsInTree, Preparation, dumps_in_tree, plan_preparation
 from .drill import DrillSettings, read_drill
 
 _OF_THE_LINE = (
@@ -217,7 +217,7 @@ def _run(job: Mapping[str, Any], host: str, direction: str) -> Run:
     }
 
 
-def dumps_of(job: Mapping[str, Any]) -> Mapping[str, Sequence[DumpFolder]]:
+def dumps_of(job: Mapping[str, Any]) -> Mapping[str, Sequence[DumpsInTree]]:
     """Return the folders of dumps in the tree of a snapshot, by kind, of a job whose ``consistent`` has no problems."""
     parts = {os.path.normpath(one["src"]): one["part"] for one in sources(job)}
     return dumps_in_tree(plan_preparation(job, list(parts), ""), parts)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a benchmark of the same trees has predicted, beside what a job really took. Pure."""
+"""Compare the predictions of a benchmark with the real times of a job on the same trees. Pure."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a benchmark predicted stands beside what a job of the same trees really took."""
+"""The predictions of a benchmark are compared with the real times of a job on the same trees."""
 
 from __future__ import annotations
 
